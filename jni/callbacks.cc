@@ -77,8 +77,8 @@ void ReadyStages::complete(jint worker) const noexcept {
 
 ChannelAcceptance Acceptor::ask(const ChannelRequest& request) const {
   constexpr jint kMostReferences = 8;
-  // In the order of AcceptCall.java: poller, send_bytes, receive_bytes.
-  std::array<jint, 3> numbers{};
+  // In the order of AcceptCall.java: poller, send_bytes, receive_bytes, ends_when_broken.
+  std::array<jint, 4> numbers{};
   ChannelAcceptance answer{.refusal = "the endpoint could not ask its acceptor"};
   JNIEnv* const env = environment("faro-net");
   if (env == nullptr || env->PushLocalFrame(kMostReferences) != JNI_OK) return answer;
@@ -97,7 +97,8 @@ ChannelAcceptance Acceptor::ask(const ChannelRequest& request) const {
       answer = {.poller = static_cast<uint32_t>(numbers[0]),
                 .send_bytes = static_cast<uint32_t>(numbers[1]),
                 .receive_bytes = static_cast<uint32_t>(numbers[2]),
-                .refusal = refusal == nullptr ? std::string() : text_of(env, refusal)};
+                .refusal = refusal == nullptr ? std::string() : text_of(env, refusal),
+                .ends_when_broken = numbers[3] != 0};
     }
   }
   env->ExceptionClear();  // no memory: the peer is refused

@@ -38,7 +38,7 @@ jlong claim_address(JNIEnv*, jobject, jlong handle) {
 // --- channels
 
 jint connect(JNIEnv* env, jobject, jlong handle, jbyteArray address, jint send_bytes,
-             jint receive_bytes, jbyteArray greeting, jlongArray to) {
+             jint receive_bytes, jbyteArray greeting, jboolean ends_when_broken, jlongArray to) {
   PollerState* const state = pollers().find(handle);
   if (state == nullptr) return closed();
   const std::string said = text_of(env, greeting);
@@ -48,6 +48,7 @@ jint connect(JNIEnv* env, jobject, jlong handle, jbyteArray address, jint send_b
   spec.receive_bytes = static_cast<uint32_t>(receive_bytes);
   spec.greeting = said.data();
   spec.greeting_bytes = said.size();
+  spec.ends_when_broken = ends_when_broken == JNI_TRUE ? 1 : 0;
   faro_channel_id channel{};
   const jint connected =
       result(faro_poller_connect(state->handle, text_of(env, address).c_str(), &spec, &channel));
@@ -70,7 +71,8 @@ jint status(JNIEnv*, jobject, jlong handle, jlong channel) {
   return result(faro_poller_status(state->handle, id_of(channel)));
 }
 
-// Texts: peer, address, transport, greeting. Numbers: send_bytes, receive_bytes, least_frame_bytes, dialled.
+// Texts: peer, address, transport, greeting. Numbers: send_bytes, receive_bytes, least_frame_bytes, dialled,
+// ends_when_broken.
 jint info(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray texts,
           jintArray numbers) {
   PollerState* const state = pollers().find(handle);
@@ -79,9 +81,10 @@ jint info(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray texts,
   found.size = sizeof found;
   if (faro_poller_describe(state->handle, id_of(channel), &found) != FARO_CODE_OK)
     return fail(failure_of_c());
-  const std::array<jint, 4> values{
+  const std::array<jint, 5> values{
       static_cast<jint>(found.send_bytes), static_cast<jint>(found.receive_bytes),
-      static_cast<jint>(found.least_frame_bytes), static_cast<jint>(found.dialled)};
+      static_cast<jint>(found.least_frame_bytes), static_cast<jint>(found.dialled),
+      static_cast<jint>(found.ends_when_broken)};
   env->SetIntArrayRegion(numbers, 0, values.size(), values.data());
   const std::array<std::string_view, 4> words{
       found.peer,
@@ -227,7 +230,7 @@ void layout(JNIEnv* env, jclass, jintArray to) {
 void destroy_rings(JNIEnv*, jclass, jlong handle) { ring_memories().remove(handle); }
 
 const std::array kMethods{method("claimAddress", "(J)J", claim_address),
-                          method("connect", "(J[BII[B[J)I", connect),
+                          method("connect", "(J[BII[BZ[J)I", connect),
                           method("close", "(JJZ)I", close),
                           method("status", "(JJ)I", status),
                           method("info", "(JJ[[B[I)I", info),

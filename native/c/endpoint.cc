@@ -64,6 +64,7 @@ ChannelAcceptance ask(faro_accept accept, void* context, const ChannelRequest& r
     answer.poller = given.poller;
     answer.send_bytes = given.send_bytes;
     answer.receive_bytes = given.receive_bytes;
+    answer.ends_when_broken = given.ends_when_broken != 0;
     if (given.refusal != nullptr) answer.refusal = given.refusal;
     if (given.refusal != nullptr && answer.refusal.empty()) answer.refusal = "refused";
   } catch (const std::bad_alloc&) {
@@ -94,6 +95,7 @@ Status spec_of(const faro_channel_spec* of_caller, ChannelSpec& spec) {
   FARO_RETURN_IF_ERROR(need_array(given.greeting, given.greeting_bytes, "spec->greeting"));
   if (given.send_bytes != 0) spec.send_bytes = given.send_bytes;
   if (given.receive_bytes != 0) spec.receive_bytes = given.receive_bytes;
+  spec.ends_when_broken = given.ends_when_broken != 0;
   const auto* const greeting = static_cast<const std::byte*>(given.greeting);
   spec.greeting.assign(greeting, greeting + given.greeting_bytes);
   return Status::Ok();
@@ -205,6 +207,7 @@ faro_code faro_poller_describe(faro_poller* poller, faro_channel_id channel,
     told.receive_bytes = of.receive_bytes;
     told.least_frame_bytes = of.least_frame_bytes;
     told.dialled = of.dialled ? 1 : 0;
+    told.ends_when_broken = of.ends_when_broken ? 1 : 0;
     fill(*info, told);
     return Status::Ok();
   });

@@ -30,6 +30,7 @@ bool is_agreed(std::string_view name) {
 wire::Hello ChannelIdentity::hello_to(uint32_t dialled) const {
   const ChannelSpec& spec = asked[dialled];
   wire::Hello said = hello;
+  if (spec.ends_when_broken) said.head.features &= ~wire::kMends;
   said.rings = {spec.send_bytes, spec.receive_bytes};
   said.greeting = spec.greeting;
   return said;
@@ -89,6 +90,7 @@ Result<ChannelIdentity> make_channel_identity(const base::Settings& settings,
   identity.asked.resize(spec.channel_limit);
   wire::Hello& hello = identity.hello;
   hello.purpose = wire::Purpose::channel;
+  hello.head.features = settings.link_mend_ms != 0 ? wire::kMends : 0;
   hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
   hello.cluster_id = settings.cluster_id;
   hello.name = spec.name;

@@ -6,14 +6,12 @@
 #include <array>
 #include <bit>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "base/each.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/planted.h"
-#include "transport/tcp/socket_address.h"
 
 namespace faro::endpoint {
 namespace {
@@ -29,10 +27,6 @@ bool is_ring(uint32_t bytes) {
          bytes <= kMostBytes;
 }
 
-ring::Layout one_ring(uint32_t bytes) {
-  return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
-}
-
 // What both allow. `ours` 0: no opinion.
 uint32_t lesser(uint32_t asked, uint32_t ours) {
   if (ours == 0) return asked;
@@ -44,6 +38,15 @@ uint64_t frames_over(const links::Link& link) {
   transport::DataLink& data = *link.data();
   return data.outgoing(0).counters().frames_sent.load(std::memory_order_relaxed) +
          data.incoming(0).counters().frames_received.load(std::memory_order_relaxed);
+}
+
+// The peer does not know yet that its END was taken, and will: its link can be mended.
+bool owes(const links::Link& link) { return link.can_mend() && link.control().kept_bytes() != 0; }
+
+// Behind a text that says how long it took.
+std::string why_it_waits(const links::Link& link) {
+  const auto* const suspension = link.state().suspension();
+  return suspension == nullptr ? "" : fmt::format("; {}", suspension->cause.message());
 }
 
 Status closed_by(const std::string& who) {
@@ -66,16 +69,15 @@ ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& s
       ids_(ids),
       pollers_(pollers),
       links_(spec.channel_limit, wire::ChannelRings::kLeastBytes),
-      budget_(std::make_shared<links::MemoryBudget>(settings.memory_limit_bytes,
-                                                    network.wants_thread())),
+      factory_(static_cast<links::Link::Owner&>(*this), settings, identity_, network, transports,
+               spec.channel_limit),
       monitor_(settings, links_, network.local_address(), network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links_),
+      mender_(network, identity_, links_),
       entries_(spec.channel_limit),
-      ready_groups_(spec.channel_limit),
       idle_(settings.channel_idle_ms * kNanosecondsPerMs) {
   // So that it never allocates. In a round one that was idle may be added again before it was taken out.
   attended_.reserve(2 * size_t{spec.channel_limit});
-  std::iota(ready_groups_.begin(), ready_groups_.end(), 0);
 }
 
 Status ChannelLinks::open() {
@@ -143,9 +145,7 @@ void ChannelLinks::end_taken(ChannelId id) {
 
 void ChannelLinks::leave_if_drained(Entry& entry) {
   const bool has_peer_taken = entry.peer_took_end || base::planted(base::Plant::left_too_early);
-  if (!entry.took_end || !has_peer_taken || entry.is_told) return;
-  links_.find(entry.id.index)->leave();
-  end(entry, Status::Ok());
+  if (entry.took_end && has_peer_taken) end(entry, Status::Ok());
 }
 
 void ChannelLinks::fail(ChannelId id, const Status& cause) {
@@ -160,7 +160,7 @@ void ChannelLinks::forget(ChannelId id) {
   reap(*entry);
 }
 
-// Tells the poller, once; a link that is still leaving goes on.
+// Tells the poller, once; a link that has to leave yet, or is leaving, goes on.
 void ChannelLinks::end(Entry& entry, const Status& cause) {
   attend(entry);
   entry.dialler.reset();
@@ -196,10 +196,9 @@ bool ChannelLinks::round(base::Nanoseconds until) {
 }
 
 base::Nanoseconds ChannelLinks::next_deadline() const {
-  base::Nanoseconds next =
-      std::min({monitor_.next_deadline(true), admission_.next_deadline(), idle_.next_look()});
-  if (phase_ == Phase::closing)
-    next = std::min(next, links_.all_detached() ? 0 : closing_deadline_);
+  base::Nanoseconds next = std::min({monitor_.next_deadline(true), admission_.next_deadline(),
+                                     mender_.next_deadline(), idle_.next_look()});
+  if (phase_ == Phase::closing) next = std::min(next, have_all_left() ? 0 : closing_deadline_);
   for (const Entry* const entry : attended_) {
     if (entry->poller == nullptr) continue;
     const bool has_link = links_.find(entry->id.index) != nullptr;
@@ -216,6 +215,7 @@ void ChannelLinks::look_at_times() {
   base::Each each;
   each.run([&] { monitor_.check(now, true); });
   each.run([&] { admission_.check_deadlines(now); });
+  each.run([&] { mender_.advance(now); });
   if (now >= idle_.next_look()) each.run([&] { look_for_idle(now); });
   size_t kept = 0;
   for (size_t i = 0; i < attended_.size(); ++i) {  // a look may add more
@@ -225,8 +225,7 @@ void ChannelLinks::look_at_times() {
     if (entry->is_attended) attended_[kept++] = entry;
   }
   attended_.resize(kept);
-  if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
-    finish_closing();
+  if (phase_ == Phase::closing && (have_all_left() || now >= closing_deadline_)) finish_closing();
   each.rethrow();
 }
 
@@ -237,7 +236,8 @@ void ChannelLinks::look_for_idle(base::Nanoseconds now) {
   for (Entry& entry : entries_) {
     if (entry.poller == nullptr || !is_at_rest(entry)) continue;
     const links::Link* const link = links_.find(entry.id.index);
-    if (link == nullptr || !idle_.is_idle(entry.seen, frames_over(*link), now)) continue;
+    if (link == nullptr || link->state().is(links::LinkState::mending)) continue;
+    if (!idle_.is_idle(entry.seen, frames_over(*link), now)) continue;
     each.run([&] {
       entry.poller->tell(
           {.id = entry.id,
@@ -278,28 +278,34 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
     if (!entry.is_told) end(entry, monitor_.no_memory());
     return reap(entry);
   }
-  if (entry.is_told) {  // it leaves
+  if (entry.is_told) {
+    if (link->state().connected() && !owes(*link)) link->leave();  // was drained
     if (!link->state().has_ended() && now < entry.deadline) return;
     link->end();
     links_.retire(link->place());
     return reap(entry);
   }
   if (now >= entry.deadline) {
-    return link->fail(link->state().connected()
-                          ? base::error(Code::deadline_exceeded,
-                                        "the channel was not drained within close.timeout_ms = {}",
-                                        settings_.close_timeout_ms)
-                          : base::error(Code::connect_failed,
-                                        "it was not set up within connect.timeout_ms = {}",
-                                        settings_.connect_timeout_ms));
+    return link->fail(
+        link->state().connected()
+            ? base::error(Code::deadline_exceeded,
+                          "the channel was not drained within close.timeout_ms = {}{}",
+                          settings_.close_timeout_ms, why_it_waits(*link))
+            : base::error(Code::connect_failed, "it was not set up within connect.timeout_ms = {}",
+                          settings_.connect_timeout_ms));
   }
   const bool has_choice = link->context().initiator && link->choice();
   if (has_choice && link->state().is(links::LinkState::admitted)) {
-    const Status status = set_up(*link);
+    const Status status = factory_.set_up(*link, *entry.poller);
     if (!status.ok()) link->fail(status);
     return;
   }
   link->advance();
+}
+
+// A link that is mended to tell the peer something is waited for, too.
+bool ChannelLinks::have_all_left() const {
+  return links_.all_detached() && links_.watch().mending() == 0;
 }
 
 void ChannelLinks::begin_closing() {
@@ -378,17 +384,16 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
   entry.is_forgotten = true;  // the poller does not know of it yet
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                         settings_.connect_timeout_ms * kNanosecondsPerMs);
-  const ChannelSpec rings{.send_bytes = lesser(request.send_bytes, answer.send_bytes),
-                          .receive_bytes = lesser(request.receive_bytes, answer.receive_bytes)};
-  add_link(entry, false, peer.address, rings, std::move(connection), peer);
+  const ChannelSpec wanted{.send_bytes = lesser(request.send_bytes, answer.send_bytes),
+                           .receive_bytes = lesser(request.receive_bytes, answer.receive_bytes),
+                           .ends_when_broken = answer.ends_when_broken};
+  add_link(entry, wanted, std::move(connection), peer);
 }
 
 void ChannelLinks::on_dialled(links::Dialler& dialler,
                               std::unique_ptr<links::ControlConnection> connection,
                               const wire::Hello& peer) {
-  std::string address = connection->peer_address();
-  add_link(entries_[dialler.peer()], true, std::move(address), identity_.asked[dialler.peer()],
-           std::move(connection), peer);
+  add_link(entries_[dialler.peer()], identity_.asked[dialler.peer()], std::move(connection), peer);
 }
 
 void ChannelLinks::on_dial_failed(links::Dialler& dialler, const Status& cause) {
@@ -406,58 +411,16 @@ void ChannelLinks::on_dial_refused(links::Dialler& dialler, const links::Refusal
   });
 }
 
-void ChannelLinks::add_link(Entry& entry, bool initiator, std::string address,
-                            const ChannelSpec& rings,
+void ChannelLinks::add_link(Entry& entry, const ChannelSpec& wanted,
                             std::unique_ptr<links::ControlConnection> connection,
                             const wire::Hello& hello) {
-  transport::LinkContext context;
-  context.peer_node = entry.id.index;
-  context.peer_name = identity_.name_of(hello, connection->peer_address());
-  context.initiator = initiator;
-  context.peer_address = std::move(address);
-  context.peer_host = initiator ? transport::tcp::host_of(entry.address) : identity_.host_of(hello);
-  context.outgoing = one_ring(rings.send_bytes);
-  context.incoming = one_ring(rings.receive_bytes);
-  context.workers = entry.poller->end();
-  context.ready_group = std::span(ready_groups_).subspan(entry.id.index, 1);
-  context.reactor = &network_.reactor();
-  links::Link& link = links_.add(std::make_unique<links::Link>(
-      static_cast<links::Link::Owner&>(*this), std::move(context), std::move(connection), hello));
+  const uint32_t index = entry.id.index;
+  links::Link& link = links_.add(
+      factory_.make(index, *entry.poller, entry.address, wanted, std::move(connection), hello));
   link.start();
-  if (initiator || links_.find(entry.id.index) != &link) return;
-  const Status status = set_up(link);
+  if (link.context().initiator || links_.find(index) != &link) return;
+  const Status status = factory_.set_up(link, *entry.poller);
   if (!status.ok()) link.fail(status);
-}
-
-// Chooses transport and rings on the accepting side; on the other, goes by its choice.
-Status ChannelLinks::set_up(links::Link& link) {
-  const auto& choice = link.choice();
-  FARO_ASSIGN_OR_RETURN(transport::Transport* const transport,
-                        choice ? transports_.chosen(choice->transport, link.peer())
-                               : transports_.choose(link.peer()));
-  ring::Layout outgoing = link.context().outgoing;
-  ring::Layout incoming = link.context().incoming;
-  if (choice && choice->rings) {
-    outgoing.ring_bytes = std::min(outgoing.ring_bytes, choice->rings->to_acceptor_bytes);
-    incoming.ring_bytes = std::min(incoming.ring_bytes, choice->rings->to_dialler_bytes);
-  }
-  FARO_ASSIGN_OR_RETURN(
-      auto share, budget_->take({.memory_bytes = transport->memory_bytes(outgoing, incoming),
-                                 .descriptors = links::kDescriptorsPerLink,
-                                 .pinned_bytes = transport->pinned_bytes(outgoing, incoming)}));
-  link.keep(std::move(share));
-  const transport::DoorbellMemory doorbells = entry_of(link).poller->waiting().memory();
-  if (choice) {
-    link.begin(*transport, doorbells);
-    return Status::Ok();
-  }
-  transport::StreamToken token;
-  if (!network_.draw_random(token))
-    return Status(Code::system_error, "the system has no random numbers (getrandom)");
-  link.choose(*transport, token, doorbells,
-              wire::ChannelRings{.to_acceptor_bytes = incoming.ring_bytes,
-                                 .to_dialler_bytes = outgoing.ring_bytes});
-  return Status::Ok();
 }
 
 // --------------------------------------------------------------------------------------------- links
@@ -487,7 +450,8 @@ void ChannelLinks::on_up(links::Link& link) {
                                .dialled = dialled,
                                .greeting = entry.greeting,
                                .send_bytes = link.context().outgoing.ring_bytes,
-                               .receive_bytes = link.context().incoming.ring_bytes}});
+                               .receive_bytes = link.context().incoming.ring_bytes,
+                               .ends_when_broken = !link.can_mend()}});
   entry.is_forgotten = false;
   idle_.note_opened(entry.seen, network_.reactor().clock().now_ns());
 }
@@ -525,6 +489,8 @@ void ChannelLinks::on_application(links::Link& link, std::span<const std::byte> 
   if (!std::ranges::equal(payload, kTaken) || entry.peer_took_end)
     return link.fail(links::protocol_violation("a message that channels do not have"));
   entry.peer_took_end = true;
+  // Acknowledges it: the peer does not leave before.
+  if (link.can_mend()) link.send(wire::encode_plain(wire::ControlKind::heartbeat));
   leave_if_drained(entry);
 }
 

@@ -1,5 +1,5 @@
 // ChannelLinks: the links of an endpoint, one per channel. They come and go: peers are dialled and accepted, admitted, set
-// up within the memory there is, drained, closed and lost, each without the others.
+// up within the memory there is, mended, drained, closed and lost, each without the others.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,15 @@
 #include "base/settings.h"
 #include "endpoint/channel_identity.h"
 #include "endpoint/channel_ids.h"
+#include "endpoint/channel_link_factory.h"
 #include "endpoint/idle_watch.h"
 #include "endpoint/poller_core.h"
 #include "faro/endpoint.h"
 #include "links/admission.h"
 #include "links/dialler.h"
+#include "links/link_mender.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
-#include "links/memory_budget.h"
 #include "links/network.h"
 #include "links/network_thread.h"
 #include "links/transports.h"
@@ -48,7 +49,7 @@ class ChannelLinks final : public links::Rounds,
   void forget(ChannelId id);
 
   /// What links take now.
-  uint64_t memory_taken_bytes() const { return budget_->taken_bytes(); }
+  uint64_t memory_taken_bytes() const { return factory_.memory_taken_bytes(); }
 
   // links::Rounds
   bool round(base::Nanoseconds until) override;
@@ -79,15 +80,15 @@ class ChannelLinks final : public links::Rounds,
 
   Entry* find(ChannelId id);
   Entry& entry_of(const links::Link& link) { return entries_[link.place()]; }
-  void add_link(Entry& entry, bool initiator, std::string address, const ChannelSpec& rings,
+  void add_link(Entry& entry, const ChannelSpec& wanted,
                 std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
-  Status set_up(links::Link& link);
   void look_at_times();
   void look_at(Entry& entry, base::Nanoseconds now);
   void attend(Entry& entry) noexcept;
   bool is_at_rest(const Entry& entry) const;
   void look_for_idle(base::Nanoseconds now);
   base::Nanoseconds next_deadline() const;
+  bool have_all_left() const;
   void end(Entry& entry, const Status& cause);
   void leave_if_drained(Entry& entry);
   void reap(Entry& entry);
@@ -119,12 +120,12 @@ class ChannelLinks final : public links::Rounds,
   const std::vector<std::unique_ptr<PollerCore>>& pollers_;
   ChannelIdentity identity_;
   links::LinkTable links_;
-  const std::shared_ptr<links::MemoryBudget> budget_;
+  ChannelLinkFactory factory_;
   links::LinkMonitor monitor_;
   links::Admission admission_;
+  links::LinkMender mender_;
   std::vector<Entry> entries_;    // by the index of the channel
   std::vector<Entry*> attended_;  // all that are not at rest: they are looked at in every round
-  std::vector<uint32_t> ready_groups_;  // by the same: itself
   Phase phase_ = Phase::open;
   base::Nanoseconds closing_deadline_ = base::kForever;
   IdleWatch idle_;

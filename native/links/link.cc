@@ -75,10 +75,6 @@ std::string_view transport_name(const Link& link) {
   return link.choice() ? std::string_view(link.choice()->transport) : "";
 }
 
-std::string Link::peer_address() const {
-  return attached() ? control_.peer_address() : std::string("nowhere");
-}
-
 // ------------------------------------------------------------------------------------------- setup
 
 void Link::choose(transport::Transport& transport, const transport::StreamToken& token,

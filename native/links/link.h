@@ -132,7 +132,8 @@ class Link final : private ControlConnection::Handler,
   void send(const wire::ControlMessage& message);
   /// Whether there is a control connection.
   bool attached() const { return control_.attached(); }
-  std::string peer_address() const;
+  /// What was sent and has not come yet, and where from.
+  const ResumableControl& control() const { return control_; }
   const Liveness::Peer& liveness() const { return liveness_; }
 
   /// Ends the link: tells the peer (FAIL, or REFUSE before up), then the owner.

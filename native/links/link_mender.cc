@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/each.h"
 #include "base/error.h"
 
 namespace faro::links {
@@ -22,22 +23,31 @@ void LinkMender::advance(base::Nanoseconds now) {
     const Link* link = links_.find(each.first);
     return link == nullptr || !link->can_mend() || number_of(*link) != each.second.link;
   });
-  links_.for_each([&](const Link& link) {
-    if (!waits(link)) return;
-    Attempts& attempts = attempts_[link.place()];
-    if (attempts.dialler == nullptr) {
-      const wire::LinkName name{link.peer().incarnation, number_of(link)};
-      attempts.link = name.number;
-      attempts.dialler =
-          std::make_unique<Dialler>(static_cast<Dialler::Owner&>(*this), network_, identity_,
-                                    link.place(), link.context().mending.address, name);
-    }
-    attempts.dialler->advance(now);
+  if (links_.watch().mending() == 0) return;
+  base::Each each;
+  links_.for_each([&](Link& link) {
+    if (!link.state().is(LinkState::mending)) return;
+    each.run([&] { link.attached() ? link.advance() : dial(link, now); });
   });
+  each.rethrow();
+}
+
+void LinkMender::dial(const Link& link, base::Nanoseconds now) {
+  if (!waits(link)) return;
+  Attempts& attempts = attempts_[link.place()];
+  if (attempts.dialler == nullptr) {
+    const wire::LinkName name{link.peer().incarnation, number_of(link)};
+    attempts.link = name.number;
+    attempts.dialler =
+        std::make_unique<Dialler>(static_cast<Dialler::Owner&>(*this), network_, identity_,
+                                  link.place(), link.context().mending.address, name);
+  }
+  attempts.dialler->advance(now);
 }
 
 base::Nanoseconds LinkMender::next_deadline() const {
   base::Nanoseconds next = base::kForever;
+  if (links_.watch().mending() == 0) return next;
   links_.for_each([&](const Link& link) {
     if (!waits(link)) return;
     const auto found = attempts_.find(link.place());
@@ -62,6 +72,7 @@ void LinkMender::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection>
   if (link == nullptr) return;
   // Not at once if this connection breaks, too.
   dialler.retry(Status(Code::connect_failed, "the connection has broken again"));
+  if (!link->context().initiator) return;  // it has only asked, and is to be refused
   if (peer.incarnation == link->peer().incarnation) return link->resume(std::move(connection), {});
   lose(*link, Status(Code::peer_lost, "another process has its place"));
 }

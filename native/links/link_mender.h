@@ -1,5 +1,5 @@
 // LinkMender: dials the peers of links that are being mended, until there is a connection or the peer turns out to be
-// gone.
+// gone, and takes the links on from there.
 //
 //   the side that dialled the link    dials again, and the link resumes
 //   the other one                     dials, too, but only to learn whether the peer's process lives: that refuses, for
@@ -28,7 +28,8 @@ class LinkMender final : private Dialler::Owner {
   LinkMender(Network& network, const Identity& identity, LinkTable& links)
       : network_(network), identity_(identity), links_(links) {}
 
-  /// For every link without a connection: dials, or gives up an attempt that takes too long.
+  /// For every link that is being mended: dials, or gives up an attempt that takes too long; once it has a connection,
+  /// sees whether the setup has made progress. Costs nothing while there is none.
   void advance(base::Nanoseconds now);
   /// When advance has something to do.
   base::Nanoseconds next_deadline() const;
@@ -44,6 +45,7 @@ class LinkMender final : private Dialler::Owner {
                   const wire::Hello& peer) override;
   void on_dial_failed(Dialler& dialler, const Status& cause) override;
   void on_dial_refused(Dialler& dialler, const Refusal& refusal) override;
+  void dial(const Link& link, base::Nanoseconds now);
   Link* waiting(const Dialler& dialler) const;
   void lose(Link& link, const Status& why);
 

@@ -70,7 +70,10 @@ class LinkState {
   }
 
   /// admitted → setting_up → up; up → leaving. Release: what was stored before is seen by connected().
-  void advance(Phase to) { phase_.store(to, std::memory_order_release); }
+  void advance(Phase to) {
+    if (watch_ != nullptr && is(mending) != (to == mending)) watch_->note_mending(to == mending);
+    phase_.store(to, std::memory_order_release);
+  }
   void suspend(base::Nanoseconds until, const Status& cause) {
     if (has_ended()) return;
     suspension_ = {until, cause};

@@ -22,7 +22,9 @@ Link* LinkTable::find(const transport::StreamToken& token) const {
 Link* LinkTable::find_to_mend(const wire::Hello& hello) const {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
     return link != nullptr && link->can_mend() &&
-           link->peer().head.node == hello.head.node &&  // whom its certificate admits
+           link->peer().head.node ==
+               hello.head.node &&  // whom its certificate admits; so does this
+           link->peer().address == hello.address &&
            link->peer().incarnation == hello.incarnation &&
            link->choice()->number == hello.mends->number;
   });
@@ -32,7 +34,7 @@ Link* LinkTable::find_to_mend(const wire::Hello& hello) const {
 bool LinkTable::expects_stream_from(const std::string& host) const {
   bool expects = false;
   for_each([&](const Link& link) {
-    expects = expects || (link.expects_stream() && host_of(link.peer_address()) == host);
+    expects = expects || (link.expects_stream() && host_of(link.control().peer_address()) == host);
   });
   return expects;
 }

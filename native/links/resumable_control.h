@@ -36,8 +36,7 @@ class ResumableControl {
   /// Whether there is a connection.
   bool attached() const { return connection_ != nullptr; }
   bool keeps() const { return log_.has_value(); }
-  /// Of a connection that there is.
-  const std::string& peer_address() const { return connection_->peer_address(); }
+  std::string peer_address() const { return attached() ? connection_->peer_address() : "nowhere"; }
   void set_handler(ControlConnection::Handler& handler) { connection_->set_handler(&handler); }
 
   /// Sends a message. What may be lost with a connection needs one; the rest is kept. A HEARTBEAT acknowledges what has

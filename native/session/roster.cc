@@ -297,7 +297,7 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   // try again.
   return refuse(
       fmt::format("node number {} is taken: {} has joined with it from {}, now {} wants it too",
-                  number, name, link->peer_address(), from),
+                  number, name, link->control().peer_address(), from),
       true);
 }
 

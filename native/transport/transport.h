@@ -216,7 +216,7 @@ using StreamToken = std::array<std::byte, 16>;
 struct MendPlan {
   base::Nanoseconds limit = 0;  // how long it may take; 0: not at all
   std::string address = {};     // where the peer can be dialled; empty: nowhere
-  uint64_t number = 0;          // of the link among all that this node has made; not 0
+  uint64_t number = 0;  // tells the link from all others between the same processes; 0: not mended
 };
 
 /// Everything needed to set up one link. Outlives the link.

@@ -1222,6 +1222,7 @@ static void carries_frames_over_channels(void) {
         strcmp(info.address, faro_endpoint_address(client.endpoint)) == 0);
   CHECK(info.greeting_bytes == 2 && memcmp(info.greeting, "hi", 2) == 0 && info.dialled == 0);
   CHECK(info.send_bytes == 4096 && info.receive_bytes == 4096 && info.least_frame_bytes == 1008);
+  CHECK(info.ends_when_broken == 0);
 
   DONE(send_frame(&client, to_server, "question"));
   expect_frame(&server, "question");
@@ -1300,6 +1301,7 @@ static void accept_by_greeting(void* context, const faro_channel_request* reques
   CHECK(request->address[0] != 0);
   if (strcmp(request->peer, "unwanted") == 0) acceptance->refusal = context;
   acceptance->send_bytes = request->send_bytes / 2;
+  acceptance->ends_when_broken = 1;
 }
 
 static void refuses_channels(void) {
@@ -1317,6 +1319,9 @@ static void refuses_channels(void) {
   info.size = offsetof(faro_channel_info, least_frame_bytes); /* a caller that knows fewer fields */
   OK(faro_poller_describe(client.poller, channel, &info));
   CHECK(info.send_bytes == 8192 && info.receive_bytes == 4096 && info.least_frame_bytes == 0);
+  info.size = sizeof info;
+  OK(faro_poller_describe(client.poller, channel, &info));
+  CHECK(info.ends_when_broken == 1);
 
   /* As many as channel_limit allows. */
   dial(&client, &server, 4096);

@@ -65,6 +65,12 @@ class CuttingProxy {
     cuts_.insert(cuts_.end(), where.begin(), where.end());
     left_ = cuts_.size();
   }
+  /// What has not been cut is not.
+  void cut_no_more() {
+    const std::lock_guard lock(mutex_);
+    cuts_.clear();
+    left_ = 0;
+  }
   /// How many are still to come.
   size_t left() const { return left_; }
   /// Breaks all connections, and takes no other from now on. Blocks: until they are broken.

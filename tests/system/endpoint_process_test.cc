@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/cutting_proxy.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
 
@@ -30,8 +31,9 @@ const char* name_of(Phase phase) {
 Config config_of(const std::string& transport) {
   Config config;
   EXPECT_TRUE(is_ok(config.set("transport", transport)));
-  // What ends sooner than this was not noticed by silence.
+  // What ends sooner than this was not noticed by silence, nor given up after a time.
   EXPECT_TRUE(is_ok(config.set("liveness.timeout_ms", 3'600'000)));
+  EXPECT_TRUE(is_ok(config.set("link.mend_ms", 3'600'000)));
   return config;
 }
 
@@ -96,6 +98,28 @@ TEST_P(EndpointProcesses, tell_who_was_killed_in_whichever_phase) {
     EXPECT_EQ(cause.code(), phase == Phase::accepting ? Code::connect_failed : Code::peer_lost);
     expect_contains(cause.message(), address);
     EXPECT_EQ(child.wait_for_end(), -SIGKILL);
+  }
+}
+
+// Who has accepted a channel asks where the other listens.
+TEST_P(EndpointProcesses,
+       that_had_dialled_are_known_to_be_dead_though_the_connection_was_broken_before) {
+  for (const bool breaks : {false, true}) {
+    Child child([&](const Child::Side& parent) {
+      EndpointSide side(config_, {.name = "child"});
+      (void)side.connect(parent.hear());
+      for (;;) (void)side.next();
+      return 0;
+    });
+    EndpointSide server(config_, {.name = "server"});
+    CuttingProxy proxy(server.address());
+    child.say(proxy.address());
+    const ChannelId id = server.expect(Kind::opened).channel;
+    if (breaks) proxy.separate();
+    child.signal(SIGKILL);
+    const Status cause = server.expect_closed(id);
+    EXPECT_EQ(cause.code(), Code::peer_lost);
+    expect_contains(cause.message(), "refused");
   }
 }
 

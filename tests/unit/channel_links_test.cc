@@ -204,6 +204,28 @@ class CountingNetwork final : public endpoint::ChannelNetwork {
   int polls = 0;
 };
 
+// Of a peer that has dialled.
+TEST(ListeningAddress, is_what_the_peer_says_unless_that_leads_elsewhere) {
+  const struct {
+    const char* said;
+    const char* from;
+    const char* dialled;
+  } kCases[] = {
+      {"10.0.0.2:7000", "10.0.0.2:41234", "10.0.0.2:7000"},
+      {"[fd00::2]:7000", "[fd00::2]:41234", "[fd00::2]:7000"},
+      {"10.0.0.2:7000", "[::ffff:10.0.0.2]:41234", "10.0.0.2:7000"},
+      {"worker-2.example:7000", "10.0.0.2:41234", "worker-2.example:7000"},
+      // At all addresses of its host.
+      {"0.0.0.0:7000", "10.0.0.2:41234", "10.0.0.2:7000"},
+      {"[::]:7000", "[fd00::2]:41234", "[fd00::2]:7000"},
+      // Behind a translation of addresses.
+      {"172.17.0.2:7000", "10.0.0.2:41234", ""},
+      {"127.0.0.1:7000", "10.0.0.2:41234", ""},
+  };
+  for (const auto& each : kCases)
+    EXPECT_EQ(endpoint::listening_address(each.said, each.from), each.dialled) << each.said;
+}
+
 // Other channels may wait for what is in them.
 TEST(PollerWait, reads_the_sockets_now_and_then_though_it_always_finds_something) {
   CountingNetwork network;

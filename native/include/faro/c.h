@@ -689,10 +689,10 @@ typedef struct faro_channel_request {
 typedef struct faro_channel_acceptance {
   uint32_t size;
   uint32_t version;
-  uint32_t poller;        /* that serves the channel */
-  uint32_t send_bytes;    /* 0: as asked. Never more than that */
-  uint32_t receive_bytes; /* the same */
-  uint32_t reserved;
+  uint32_t poller;           /* that serves the channel */
+  uint32_t send_bytes;       /* 0: as asked. Never more than that */
+  uint32_t receive_bytes;    /* the same */
+  uint32_t ends_when_broken; /* as of faro_channel_spec */
   /* Not null: there is no channel, for this reason, which the peer is told. Copied as soon as the callback has returned: it
    * must not lie in the frame of that call. */
   const char* refusal;
@@ -746,6 +746,10 @@ typedef struct faro_channel_spec {
   uint32_t receive_bytes;  /* of the ring from the peer */
   const void* greeting;    /* what the accepting side sees before it accepts; copied */
   uint64_t greeting_bytes; /* at most 4096 */
+  /* 0: if its connection breaks while both processes live, the channel gets another one within link.mend_ms, and notices
+   * nothing but time. 1: it ends at once, with peer_lost, as it does if either side says so. */
+  uint32_t ends_when_broken;
+  uint32_t reserved;
 } faro_channel_spec;
 
 /* Asks the endpoint at `address` (host:port) for a channel, which this poller serves. `spec`: null for the defaults. An event
@@ -838,6 +842,8 @@ typedef struct faro_channel_info {
   uint32_t
       least_frame_bytes; /* a claim of so much always finds room once the peer has released enough */
   uint32_t dialled;      /* 1: by this side, else 0 */
+  uint32_t ends_when_broken; /* 1: a side wants it so, or the transport cannot mend it; else 0 */
+  uint32_t reserved;
 } faro_channel_info;
 /* From `opened` on, until the first poll or wait after the batch that had `closed`. Errors: closed. */
 faro_code faro_poller_describe(faro_poller* poller, faro_channel_id channel,

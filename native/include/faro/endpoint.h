@@ -48,6 +48,9 @@ struct ChannelSpec {
   uint32_t receive_bytes = 256 * 1024;  ///< of the ring from the peer
   /// What the accepting side sees before it accepts; at most 4096 bytes.
   std::vector<std::byte> greeting{};
+  /// If its connection breaks while both processes live, the channel gets another one within link.mend_ms, and notices
+  /// nothing but time. True: it ends at once, with peer_lost, as it does if either side says so here.
+  bool ends_when_broken = false;
 };
 
 /// A peer that asks for a channel. Valid during the call.
@@ -66,6 +69,7 @@ struct ChannelAcceptance {
   uint32_t receive_bytes = 0;  ///< the same
   std::string
       refusal{};  ///< not empty: there is no channel, for this reason, which the peer is told
+  bool ends_when_broken = false;  ///< as ChannelSpec's
 };
 
 /// How a channel ends.
@@ -98,6 +102,7 @@ struct ChannelInfo {
   uint32_t receive_bytes = 0;  ///< of the ring from the peer
   uint32_t least_frame_bytes =
       0;  ///< a claim of so much always finds room once the peer has released enough
+  bool ends_when_broken = false;  ///< a side wants it so, or the transport cannot mend it
 };
 
 /// Where the frames of a channel lie: for bindings that reach memory only through an object that stands for it, and want to
@@ -152,7 +157,8 @@ class Poller {
   bool try_enter() noexcept;
   void leave() noexcept;
 
-  /// Ends a channel. `closed` follows, of a drained one within close.timeout_ms. Until then frames still come.
+  /// Ends a channel. `closed` follows, of a drained one within close.timeout_ms, also if its connection is broken.
+  /// Until then frames still come.
   void close(ChannelId channel, Closing closing) noexcept;
 
   /// Whether a claim finds room, now or later: it is being opened, or open, and this side has not begun to end it.
@@ -164,7 +170,7 @@ class Poller {
   /// Why the last claim or commit of a channel was refused, or why it is not open: ok while it is, or when both sides have drained it; else as ChannelEvent::closed says.
   ///   closed                  the peer, or this side, has closed it at once, it was idle for channel.idle_ms and this side has
   ///                           drained it (the peer sees a drained channel), or this endpoint was closed
-  ///   peer_lost               the peer died, hangs or was cut off
+  ///   peer_lost               the peer died or hangs, or was cut off for longer than link.mend_ms
   ///   connect_failed          nobody answers at the address
   ///   cancelled               the peer's EndpointSpec::accept refused it: the text has its reason
   ///   configuration_mismatch, authentication_failed, transport_unavailable, resource_limit, limit_exceeded
@@ -192,7 +198,7 @@ struct EndpointSpec {
 
 /// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),
 /// cluster.id, security.*, transport, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
-/// liveness.timeout_ms, channel.idle_ms, wait.*.
+/// liveness.timeout_ms, link.mend_ms, channel.idle_ms, wait.*.
 ///
 /// Threads: any. Fork: as Session.
 class Endpoint {

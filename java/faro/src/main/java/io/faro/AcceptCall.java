@@ -17,7 +17,7 @@ final class AcceptCall {
   }
 
   /**
-   * Called by jni/callbacks.cc. Stores poller, sendBytes and receiveBytes in {@code to}.
+   * Called by jni/callbacks.cc. Stores poller, sendBytes, receiveBytes and endsWhenBroken in {@code to}.
    *
    * @return why there is no channel; null: there is one
    */
@@ -29,6 +29,7 @@ final class AcceptCall {
       to[0] = answer.poller();
       to[1] = answer.sendBytes();
       to[2] = answer.receiveBytes();
+      to[3] = answer.endsWhenBroken() ? 1 : 0;
       return answer.refusal() == null ? null : answer.refusal().getBytes(UTF_8);
     } catch (Throwable problem) { // the network thread goes on
       NativeLog.warn("an acceptor of channels has thrown; the peer is refused", problem);

@@ -17,8 +17,10 @@ import java.util.Objects;
  * @param sendBytes of the ring towards the peer; 0: as it asks. It never gets more than that
  * @param receiveBytes of the ring from the peer; the same
  * @param refusal not null: there is no channel, for this reason, which the peer is told
+ * @param endsWhenBroken as {@link ChannelSpec#endsWhenBroken}
  */
-public record ChannelAcceptance(int poller, int sendBytes, int receiveBytes, String refusal) {
+public record ChannelAcceptance(
+    int poller, int sendBytes, int receiveBytes, String refusal, boolean endsWhenBroken) {
   /**
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if a number is negative, or the reason empty
    */
@@ -35,16 +37,21 @@ public record ChannelAcceptance(int poller, int sendBytes, int receiveBytes, Str
 
   /** That poller serves the channel, with the rings that the peer asks for. */
   public static ChannelAcceptance by(int poller) {
-    return new ChannelAcceptance(poller, 0, 0, null);
+    return new ChannelAcceptance(poller, 0, 0, null, false);
   }
 
   /** There is no channel, for this reason, which the peer is told: at most 1024 bytes of it. */
   public static ChannelAcceptance refused(String reason) {
-    return new ChannelAcceptance(0, 0, 0, Objects.requireNonNull(reason, "reason"));
+    return new ChannelAcceptance(0, 0, 0, Objects.requireNonNull(reason, "reason"), false);
   }
 
   /** The same with rings that are no larger than this, rounded down to powers of two, and of at least 4 KiB. */
   public ChannelAcceptance withRings(int sendBytes, int receiveBytes) {
-    return new ChannelAcceptance(poller, sendBytes, receiveBytes, refusal);
+    return new ChannelAcceptance(poller, sendBytes, receiveBytes, refusal, endsWhenBroken);
+  }
+
+  /** The same channel, which ends at once when its connection breaks. */
+  public ChannelAcceptance endingWhenBroken() {
+    return new ChannelAcceptance(poller, sendBytes, receiveBytes, refusal, true);
   }
 }

@@ -16,6 +16,7 @@ import java.util.Objects;
  * @param sendBytes of the ring towards the peer
  * @param receiveBytes of the ring from the peer
  * @param leastFrameBytes a claim of this many bytes always finds space once the peer has released enough
+ * @param endsWhenBroken {@link ChannelSpec#endsWhenBroken}: a side wants it so, or the transport cannot mend it
  */
 public record ChannelInfo(
     String peer,
@@ -25,7 +26,8 @@ public record ChannelInfo(
     byte[] greeting,
     int sendBytes,
     int receiveBytes,
-    int leastFrameBytes) {
+    int leastFrameBytes,
+    boolean endsWhenBroken) {
   /** Copies the greeting. */
   public ChannelInfo {
     greeting = greeting.clone();
@@ -48,12 +50,21 @@ public record ChannelInfo(
         && sendBytes == info.sendBytes
         && receiveBytes == info.receiveBytes
         && leastFrameBytes == info.leastFrameBytes
+        && endsWhenBroken == info.endsWhenBroken
         && Arrays.equals(greeting, info.greeting);
   }
 
   @Override
   public int hashCode() {
     return Objects.hash(
-        peer, address, transport, dialled, sendBytes, receiveBytes, leastFrameBytes, Arrays.hashCode(greeting));
+        peer,
+        address,
+        transport,
+        dialled,
+        sendBytes,
+        receiveBytes,
+        leastFrameBytes,
+        endsWhenBroken,
+        Arrays.hashCode(greeting));
   }
 }

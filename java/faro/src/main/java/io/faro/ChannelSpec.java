@@ -16,8 +16,11 @@ import java.util.Objects;
  *     smaller
  * @param receiveBytes of the ring from the peer; the same
  * @param greeting what the accepting side sees before it accepts; at most 4096 bytes
+ * @param endsWhenBroken false: if its connection breaks while both processes live, the channel gets another one within
+ *     {@code link.mend_ms}, and notices nothing but time. True: it ends at once, with {@link Code#PEER_LOST}, as it does if
+ *     either side says so
  */
-public record ChannelSpec(int sendBytes, int receiveBytes, byte[] greeting) {
+public record ChannelSpec(int sendBytes, int receiveBytes, byte[] greeting, boolean endsWhenBroken) {
   private static final int DEFAULT_RING_BYTES = 256 * 1024;
 
   /** Copies the greeting. The numbers are checked by {@link Poller#connect}. */
@@ -25,19 +28,24 @@ public record ChannelSpec(int sendBytes, int receiveBytes, byte[] greeting) {
     greeting = Objects.requireNonNull(greeting, "greeting").clone();
   }
 
-  /** Rings of 256 KiB, no greeting. */
+  /** Rings of 256 KiB, no greeting; a connection that breaks is mended. */
   public ChannelSpec() {
-    this(DEFAULT_RING_BYTES, DEFAULT_RING_BYTES, new byte[0]);
+    this(DEFAULT_RING_BYTES, DEFAULT_RING_BYTES, new byte[0], false);
   }
 
   /** The same with rings of these sizes. */
   public ChannelSpec withRings(int sendBytes, int receiveBytes) {
-    return new ChannelSpec(sendBytes, receiveBytes, greeting);
+    return new ChannelSpec(sendBytes, receiveBytes, greeting, endsWhenBroken);
   }
 
   /** The same with this greeting. */
   public ChannelSpec withGreeting(byte... greeting) {
-    return new ChannelSpec(sendBytes, receiveBytes, greeting);
+    return new ChannelSpec(sendBytes, receiveBytes, greeting, endsWhenBroken);
+  }
+
+  /** The same that ends at once when its connection breaks. */
+  public ChannelSpec endingWhenBroken() {
+    return new ChannelSpec(sendBytes, receiveBytes, greeting, true);
   }
 
   /** A copy. */
@@ -52,11 +60,12 @@ public record ChannelSpec(int sendBytes, int receiveBytes, byte[] greeting) {
     return other instanceof ChannelSpec spec
         && sendBytes == spec.sendBytes
         && receiveBytes == spec.receiveBytes
+        && endsWhenBroken == spec.endsWhenBroken
         && Arrays.equals(greeting, spec.greeting);
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(sendBytes, receiveBytes, Arrays.hashCode(greeting));
+    return Objects.hash(sendBytes, receiveBytes, Arrays.hashCode(greeting), endsWhenBroken);
   }
 }

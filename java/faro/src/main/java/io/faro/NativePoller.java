@@ -70,15 +70,22 @@ final class NativePoller {
    * Stores the channel in {@code to}. Returns zero or the negative code, as all others that return an int and say
    * nothing else.
    */
-  native int connect(long handle, byte[] address, int sendBytes, int receiveBytes, byte[] greeting, long[] to);
+  native int connect(
+      long handle,
+      byte[] address,
+      int sendBytes,
+      int receiveBytes,
+      byte[] greeting,
+      boolean endsWhenBroken,
+      long[] to);
 
   native int close(long handle, long channel, boolean drain);
 
   native int status(long handle, long channel);
 
   /**
-   * Stores peer, address, transport and greeting; and sendBytes, receiveBytes, leastFrameBytes and whether it was
-   * dialled.
+   * Stores peer, address, transport and greeting; and sendBytes, receiveBytes, leastFrameBytes, whether it was dialled,
+   * and endsWhenBroken.
    */
   native int info(long handle, long channel, byte[][] texts, int[] numbers);
 

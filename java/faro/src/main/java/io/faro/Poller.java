@@ -86,6 +86,7 @@ public final class Poller {
             spec.sendBytes(),
             spec.receiveBytes(),
             spec.greeting(),
+            spec.endsWhenBroken(),
             channel));
     return channel[0];
   }
@@ -280,7 +281,7 @@ public final class Poller {
   public ChannelInfo info(long channel) {
     owner.enter();
     byte[][] texts = new byte[4][];
-    int[] numbers = new int[4];
+    int[] numbers = new int[5];
     check(natives.info(handle, channel, texts, numbers));
     return new ChannelInfo(
         new String(texts[0], UTF_8),
@@ -290,7 +291,8 @@ public final class Poller {
         texts[3],
         numbers[0],
         numbers[1],
-        numbers[2]);
+        numbers[2],
+        numbers[4] != 0);
   }
 
   /**

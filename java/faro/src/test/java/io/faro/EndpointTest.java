@@ -124,10 +124,10 @@ class EndpointTest {
     try (Pair pair = new Pair(transport, new ChannelSpec().withRings(16384, 8192).withGreeting((byte) 7, (byte) 8))) {
       byte[] greeting = {7, 8};
       assertEquals(
-          new ChannelInfo("server", pair.server.endpoint.address(), transport, true, greeting, 16384, 8192, 4080),
+          new ChannelInfo("server", pair.server.endpoint.address(), transport, true, greeting, 16384, 8192, 4080, false),
           pair.client.poller.info(pair.atClient));
       assertEquals(
-          new ChannelInfo("client", pair.client.endpoint.address(), transport, false, greeting, 8192, 16384, 2032),
+          new ChannelInfo("client", pair.client.endpoint.address(), transport, false, greeting, 8192, 16384, 2032, false),
           pair.server.poller.info(pair.atServer));
       assertTrue(Poller.indexOf(pair.atClient) >= 0 && Poller.indexOf(pair.atClient) < 1024);
     }
@@ -464,6 +464,19 @@ class EndpointTest {
       assertArrayEquals(new byte[] {9}, asked.get().greeting());
       assertEquals(65536, asked.get().sendBytes());
       assertEquals(8192, asked.get().receiveBytes());
+    }
+  }
+
+  @Test
+  void eitherSideSaysThatAChannelEndsWhenItsConnectionBreaks() throws Exception {
+    for (boolean dials : new boolean[] {true, false}) {
+      ChannelAcceptance answer = dials ? ChannelAcceptance.by(0) : ChannelAcceptance.by(0).endingWhenBroken();
+      try (EndpointSide server = new EndpointSide("tcp", new EndpointSpec().withAcceptor(request -> answer));
+          EndpointSide client = new EndpointSide("tcp", new EndpointSpec())) {
+        long channel = client.connect(server, dials ? SMALL.endingWhenBroken() : SMALL);
+        client.expect(Kind.OPENED);
+        assertTrue(client.poller.info(channel).endsWhenBroken());
+      }
     }
   }
 

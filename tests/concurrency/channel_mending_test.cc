@@ -1,0 +1,371 @@
+// Channels whose connections break while both processes live: nothing is lost, whichever connection is cut and wherever.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "faro/endpoint.h"
+#include "support/certificates.h"
+#include "support/cutting_proxy.h"
+#include "support/expect.h"
+#include "support/watchdog.h"
+
+namespace faro::test {
+namespace {
+
+using Of = Cut::Of;
+using Way = Cut::Way;
+using Kind = ChannelEvent::Kind;
+using SettingList = std::vector<std::pair<std::string, std::string>>;
+
+constexpr uint32_t kRingBytes = 4096;
+
+Config config_of(const SettingList& settings) {
+  Config config;
+  for (const auto& [name, value] : settings) EXPECT_TRUE(is_ok(config.set(name, value)));
+  return config;
+}
+
+/// One side of a channel. Its frames are numbered, and of many lengths.
+class Party {
+ public:
+  Party(const Config& config, EndpointSpec spec)
+      : endpoint_(Endpoint::open(config, std::move(spec)).value()) {}
+
+  Endpoint& endpoint() { return *endpoint_; }
+  Poller& poller() { return endpoint_->poller(0); }
+  void connect(const std::string& address, bool ends_when_broken) {
+    channel = poller()
+                  .connect(address, {.send_bytes = kRingBytes,
+                                     .receive_bytes = kRingBytes,
+                                     .ends_when_broken = ends_when_broken})
+                  .value();
+  }
+  /// Sends what there is room for, takes what has come, and waits a moment if there is neither.
+  void advance() {
+    while (opened && sent < wanted && send()) {
+    }
+    ChannelEvent some[8];
+    const auto events = poller().poll(some);
+    for (const ChannelEvent& event : events) take(event);
+    if (events.empty()) (void)poller().wait(Wait::at_most(std::chrono::microseconds(200)));
+  }
+  void close(Closing closing) { poller().close(channel, closing); }
+  /// Releases the frame that is held, which is as it came.
+  void let_go() {
+    EXPECT_EQ(text_of(held.data), text(0));
+    poller().release(channel, held.token);
+    held = {};
+  }
+
+  ChannelId channel;
+  uint64_t wanted = 0;  // frames to be sent
+  uint64_t sent = 0;
+  uint64_t received = 0;
+  bool holds_first = false;
+  ChannelEvent held;
+  bool opened = false;
+  bool closed = false;
+  Status cause;
+
+ private:
+  static std::string text(uint64_t number) {
+    std::string text = fmt::format("frame {} ", number);
+    return text.append(number * 37 % 701, static_cast<char>('a' + number % 26));
+  }
+  static std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  bool send() {
+    const std::string frame = text(sent);
+    const auto room = poller().claim(channel, frame.size(), frame.size());
+    if (room.data() == nullptr) return false;
+    std::memcpy(room.data(), frame.data(), frame.size());
+    if (poller().commit(channel, frame.size()) != Outcome::done) return false;
+    poller().post();
+    ++sent;
+    return true;
+  }
+  void take(const ChannelEvent& event) {
+    channel = event.channel;
+    if (event.kind == Kind::opened) opened = true;
+    if (event.kind == Kind::closed) closed = true, cause = poller().status(channel);
+    if (event.kind != Kind::frame) return;
+    EXPECT_EQ(text_of(event.data), text(received)) << "frame " << received;
+    if (holds_first && received++ == 0) {
+      held = event;
+      return;
+    }
+    received += holds_first ? 0 : 1;
+    poller().release(channel, event.token);
+  }
+
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+/// Two endpoints, of which the client dials the server through a proxy; and their channel.
+class MendedChannel {
+ public:
+  explicit MendedChannel(const SettingList& settings, bool server_ends = false)
+      : config_(config_of(settings)),
+        server(config_, {.name = "server",
+                         .accept =
+                             [server_ends](const ChannelRequest&) {
+                               return ChannelAcceptance{.ends_when_broken = server_ends};
+                             }}),
+        client(config_, {.name = "client"}),
+        proxy(server.endpoint().address()) {
+    EXPECT_TRUE(proxy.is_ready());
+  }
+
+  void open(bool ends_when_broken = false) {
+    for (Party* const party : {&server, &client}) {
+      party->wanted = party->sent = party->received = 0;
+      party->opened = party->closed = false;
+    }
+    client.connect(proxy.address(), ends_when_broken);
+    advance_until([&] { return server.opened && client.opened; });
+  }
+  /// That many more frames each way.
+  void exchange(uint64_t frames) {
+    client.wanted += frames;
+    server.wanted += frames;
+    advance_until(
+        [&] { return client.received == server.wanted && server.received == client.wanted; });
+  }
+  /// Until both have closed.
+  void advance_to_end() {
+    while (!client.closed || !server.closed) client.advance(), server.advance();
+  }
+  template <typename Reached>
+  void advance_until(Reached&& reached) {
+    while (!reached()) {
+      client.advance(), server.advance();
+      if (!client.closed && !server.closed) continue;
+      ADD_FAILURE() << "client: " << client.cause.to_string()
+                    << ", server: " << server.cause.to_string();
+      return;
+    }
+  }
+  /// Cuts there, while frames go both ways.
+  void cut(const std::vector<Cut>& where) {
+    proxy.cut(where);
+    while (proxy.left() != 0 && !testing::Test::HasFailure()) exchange(20);
+  }
+
+ private:
+  const Config config_;
+
+ public:
+  Party server;
+  Party client;
+  CuttingProxy proxy;
+};
+
+class ChannelMending : public testing::TestWithParam<const char*> {
+ protected:
+  // Heartbeats are all that a channel has to say over its control connection, unless it ends.
+  SettingList with(SettingList more = {}) const {
+    more.emplace_back("transport", GetParam());
+    more.emplace_back("liveness.timeout_ms", "1000");
+    return more;
+  }
+  bool has_data() const { return std::string_view(GetParam()) == "tcp"; }
+
+  Watchdog watchdog_{std::chrono::seconds(100), [] { return std::string(); }};
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, ChannelMending, testing::Values("shm", "tcp"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST_P(ChannelMending, no_frame_is_lost_wherever_a_connection_is_cut) {
+  MendedChannel pair(with());
+  pair.open();
+  pair.exchange(10);
+  for (const Way way : {Way::to_listener, Way::to_dialler}) {
+    for (const uint64_t bytes : {1u, 4u, 5u, 17u}) {
+      SCOPED_TRACE(fmt::format("{} bytes, way {}", bytes, static_cast<int>(way)));
+      pair.cut({{Of::control, way, bytes}});
+    }
+    if (!has_data()) continue;
+    // Inside of a header, a payload, between frames, and behind several rings full.
+    for (const uint64_t bytes : {1u, 15u, 16u, 17u, 80u, 1000u, 4096u, 10000u, 30000u}) {
+      SCOPED_TRACE(fmt::format("{} bytes of data, way {}", bytes, static_cast<int>(way)));
+      pair.cut({{Of::data, way, bytes}});
+    }
+  }
+  pair.exchange(100);
+  for (Party* const party : {&pair.client, &pair.server})
+    EXPECT_FALSE(party->poller().info(party->channel)->ends_when_broken);
+}
+
+// Most of the next cuts come while the link is mended from the last one, at every place of that. The memory is enough for
+// one channel, before as after.
+TEST_P(ChannelMending, a_hundred_cuts_in_a_row_lose_no_frame_and_keep_no_memory) {
+  MendedChannel pair(with({{"link.mend_ms", "60000"}, {"memory.limit_bytes", "20000"}}));
+  pair.open();
+  std::vector<Cut> cuts;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Way way = i % 3 == 0 ? Way::to_dialler : Way::to_listener;
+    const Of of = has_data() && i % 2 == 0 ? Of::data : Of::control;
+    // Mending takes some 280 bytes of control each way; beyond that heartbeats have to bring them.
+    cuts.push_back({of, way, 1 + (of == Of::data ? 37 * i : 29 * i % 285)});
+  }
+  pair.cut(cuts);
+  pair.exchange(100);
+  pair.client.close(Closing::drain);
+  pair.advance_to_end();
+  EXPECT_TRUE(is_ok(pair.client.cause));
+  EXPECT_TRUE(is_ok(pair.server.cause));
+  // What the link had is given back a moment after its channel has closed.
+  Party& client = pair.client;
+  do {
+    client.closed = client.opened = false;
+    client.connect(pair.proxy.address(), false);
+    while (!client.opened && !client.closed) client.advance(), pair.server.advance();
+  } while (client.closed && client.cause.code() == Code::resource_limit);
+  EXPECT_TRUE(client.opened);
+}
+
+// The handshakes of TLS are cut, too.
+TEST_P(ChannelMending, goes_on_with_tls) {
+  const Authority authority;
+  const NodeFiles files = authority.issue();
+  MendedChannel pair(with(files.settings()));
+  pair.open();
+  pair.exchange(10);
+  for (const Way way : {Way::to_listener, Way::to_dialler}) {
+    // Those in the middle of a handshake follow a cut that makes one.
+    for (const uint64_t bytes : {100u, 600u, 1500u}) {
+      SCOPED_TRACE(fmt::format("{} bytes, way {}", bytes, static_cast<int>(way)));
+      pair.cut({{Of::any, way, 1}, {Of::any, way, bytes}});
+    }
+  }
+  pair.exchange(100);
+}
+
+TEST_P(ChannelMending, frames_that_are_held_stay_as_they_are) {
+  MendedChannel pair(with());
+  pair.server.holds_first = true;
+  pair.open();
+  pair.client.wanted = 1;
+  pair.advance_until([&] { return pair.server.received == 1; });
+  // The frame that is held stops the ring after a while.
+  pair.client.wanted = 100;
+  pair.proxy.cut({{Of::any, Way::to_listener, 1}});
+  pair.advance_until([&] { return pair.proxy.left() == 0; });
+  pair.server.let_go();
+  pair.exchange(10);
+}
+
+// Wherever the connections are cut while both sides say that they have taken all, both know that in the end.
+TEST_P(ChannelMending, a_channel_is_drained_although_it_breaks) {
+  MendedChannel pair(with());
+  size_t cut = 0;
+  for (const Of of : {Of::control, Of::data}) {
+    if (of == Of::data && !has_data()) continue;
+    for (const Way way : {Way::to_listener, Way::to_dialler}) {
+      for (uint64_t bytes = 1; bytes <= 30; ++bytes) {
+        SCOPED_TRACE(fmt::format("{} bytes of {}, way {}", bytes,
+                                 of == Of::data ? "data" : "control", static_cast<int>(way)));
+        pair.open();
+        pair.client.wanted = pair.server.wanted = 1;
+        pair.proxy.cut({{of, way, bytes}});
+        pair.advance_until([&] { return pair.client.sent == 1 && pair.server.sent == 1; });
+        pair.client.close(Closing::drain);
+        if (bytes % 2 == 0) pair.server.close(Closing::drain);
+        pair.advance_to_end();
+        cut += pair.proxy.left() == 0 ? 1 : 0;
+        pair.proxy.cut_no_more();
+        ASSERT_TRUE(is_ok(pair.client.cause));
+        ASSERT_TRUE(is_ok(pair.server.cause));
+        ASSERT_EQ(pair.client.received, 1u);
+        ASSERT_EQ(pair.server.received, 1u);
+      }
+    }
+  }
+  EXPECT_GE(cut, has_data() ? 60u : 30u);
+}
+
+TEST_P(ChannelMending, draining_takes_close_timeout_ms_at_most_though_the_link_is_being_mended) {
+  MendedChannel pair(with({{"link.mend_ms", "3600000"}, {"close.timeout_ms", "300"}}));
+  pair.open();
+  pair.proxy.separate();
+  pair.client.close(Closing::drain);
+  while (!pair.client.closed) pair.client.advance();
+  EXPECT_EQ(pair.client.cause.code(), Code::deadline_exceeded);
+  expect_contains(pair.client.cause.message(), "was not drained within close.timeout_ms = 300; ");
+}
+
+TEST_P(ChannelMending, ends_at_once_when_this_side_closes_it_at_once) {
+  MendedChannel pair(with({{"link.mend_ms", "3600000"}, {"close.timeout_ms", "3600000"}}));
+  pair.open();
+  pair.proxy.separate();
+  pair.client.close(Closing::now);
+  pair.advance_to_end();
+  EXPECT_EQ(pair.client.cause.code(), Code::closed);
+  EXPECT_EQ(pair.server.cause.code(), Code::peer_lost);  // it cannot be told
+}
+
+// The side that accepted the link cannot wait for the other to dial: it asks.
+TEST_P(ChannelMending, ends_at_once_when_the_other_process_is_gone) {
+  MendedChannel pair(with({{"link.mend_ms", "3600000"}, {"close.timeout_ms", "3600000"}}));
+  pair.open();
+  pair.proxy.separate();
+  pair.client.endpoint().close();
+  while (!pair.server.closed) pair.server.advance();
+  EXPECT_EQ(pair.server.cause.code(), Code::peer_lost);
+}
+
+TEST_P(ChannelMending, takes_link_mend_ms_at_most) {
+  MendedChannel pair(with({{"link.mend_ms", "200"}}));
+  pair.open();
+  pair.proxy.separate();
+  pair.advance_to_end();
+  // The side whose limit ends first tells the other that there is no such link, if that just asks.
+  uint32_t limited = 0;
+  for (const Party* const party : {&pair.client, &pair.server}) {
+    EXPECT_EQ(party->cause.code(), Code::peer_lost);
+    const std::string cause = party->cause.to_string();
+    const bool is_limit = contains(cause, "was not mended within link.mend_ms = 200");
+    limited += is_limit ? 1 : 0;
+    EXPECT_TRUE(is_limit || contains(cause, "does not have that link")) << cause;
+  }
+  EXPECT_GE(limited, 1u);
+}
+
+TEST_P(ChannelMending, is_not_done_if_a_side_does_not_want_it) {
+  for (const bool client_ends : {true, false}) {
+    MendedChannel pair(with({{"link.mend_ms", "3600000"}}), !client_ends);
+    pair.open(client_ends);
+    for (Party* const party : {&pair.client, &pair.server})
+      EXPECT_TRUE(party->poller().info(party->channel)->ends_when_broken);
+    pair.exchange(10);
+    pair.proxy.separate();
+    pair.advance_to_end();
+    for (const Party* const party : {&pair.client, &pair.server})
+      expect_error(party->cause, Code::peer_lost, {"is lost"});
+  }
+}
+
+// A channel that is drained for it would end by close.timeout_ms.
+TEST_P(ChannelMending, is_not_idle_meanwhile) {
+  MendedChannel pair(
+      with({{"link.mend_ms", "1000"}, {"channel.idle_ms", "100"}, {"close.timeout_ms", "200"}}));
+  pair.open();
+  pair.proxy.separate();
+  pair.advance_to_end();
+  EXPECT_EQ(pair.client.cause.code(), Code::peer_lost);
+  EXPECT_EQ(pair.server.cause.code(), Code::peer_lost);
+}
+
+}  // namespace
+}  // namespace faro::test
