@@ -14,11 +14,14 @@ enum class Plant : uint8_t {
   slot_reused_too_early,    // a slot is taken again while its shuffle is open
   skipped_overflow,         // rows overtake those that are queued for their ring
   kept_marks,  // a node starts again, and which of its former queries had ended is not forgotten
-  frame_given_back,   // over a channel: when it is handed out
-  left_too_early,     // a channel that is drained: this side leaves before the other has taken all
-  index_given_again,  // of a channel: while its poller still holds frames of it
-  lost_room,          // a claim found no room, and nobody tells when there is some
-  lost_commit,  // of a row claimed larger than a frame and committed smaller, if the ring is full
+  frame_given_back,  // over a channel: when it is handed out
+  left_too_early,    // a channel that is drained: this side leaves before the other has taken all
+  left_unacknowledged,  // the same: before the other knows that this one has
+  index_given_again,    // of a channel: while its poller still holds frames of it
+  lost_room,            // a claim found no room, and nobody tells when there is some
+  lost_commit,   // of a row claimed larger than a frame and committed smaller, if the ring is full
+  resent_twice,  // a link is mended, and control messages that have come are sent again, too
+  old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 
 #ifdef FARO_PLANTS

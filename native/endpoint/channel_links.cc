@@ -41,7 +41,10 @@ uint64_t frames_over(const links::Link& link) {
 }
 
 // The peer does not know yet that its END was taken, and will: its link can be mended.
-bool owes(const links::Link& link) { return link.can_mend() && link.control().kept_bytes() != 0; }
+bool owes(const links::Link& link) {
+  if (base::planted(base::Plant::left_unacknowledged)) return false;
+  return link.can_mend() && link.control().kept_bytes() != 0;
+}
 
 // Behind a text that says how long it took.
 std::string why_it_waits(const links::Link& link) {

@@ -80,6 +80,20 @@ TEST(PlantedBugs, a_drained_channel_that_is_left_too_early_is_found) {
   expect_found(base::Plant::left_too_early, simulation::run_channel_seed);
 }
 
+TEST(PlantedBugs, a_drained_channel_that_is_left_before_the_other_side_knows_is_found) {
+  expect_found(base::Plant::left_unacknowledged, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, a_message_that_is_resent_though_it_has_come_is_found) {
+  expect_found(base::Plant::resent_twice);
+  expect_found(base::Plant::resent_twice, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, a_former_incarnation_that_is_believed_to_live_is_found) {
+  expect_found(base::Plant::old_incarnation_believed);
+  expect_found(base::Plant::old_incarnation_believed, simulation::run_channel_seed);
+}
+
 TEST(PlantedBugs, an_index_that_is_given_again_while_frames_are_held_is_found) {
   expect_found(base::Plant::index_given_again, simulation::run_channel_seed);
 }

@@ -164,6 +164,34 @@ TEST(SimNetwork, a_process_that_dies_takes_along_what_had_not_left) {
   EXPECT_GT(counts.size(), 3u) << "cut at different places";
 }
 
+TEST(SimNetwork, a_connection_that_is_cut_has_brought_what_came_before_and_ends_for_both) {
+  for_each_seed(100, [](uint64_t seed) {
+    SimNetworks nets(seed);
+    const auto deliveries = static_cast<uint32_t>(seed % 5);
+    nets.internet.fabric().faults().cut(0, 1, SimFaults::Wire::control, deliveries);
+    nets.run(
+        [&] {
+          for (uint32_t i = 0; i < 5; ++i) nets.a.dialled->send(i);
+          nets.a.run_until([&] { return nets.a.dialled->closed.has_value(); });
+        },
+        [&] {
+          nets.b.run_until([&] { return nets.b.accepted->closed.has_value(); });
+          EXPECT_EQ(nets.b.accepted->received.size(), deliveries);
+        });
+  });
+}
+
+TEST(SimNetwork, nodes_that_are_kept_apart_cannot_connect_and_are_not_refused) {
+  SimNetworks nets(1);
+  nets.internet.fabric().faults().separate(0, 1, base::kForever);
+  nets.world.spawn("a", [&] {
+    nets.a.dial("node1:7000");
+    nets.a.run_until([&] { return nets.a.refused.has_value(); });
+  });
+  ASSERT_TRUE(nets.world.run().ok()) << nets.world.report();
+  EXPECT_EQ(nets.a.refused->code(), Code::connect_failed);
+}
+
 TEST(SimNetwork, a_handler_may_destroy_its_connection) {
   for_each_seed(50, [](uint64_t seed) {
     SimNetworks nets(seed);

@@ -77,6 +77,17 @@ class SimPair {
     }
   }
 
+  /// Gives both ends another connection.
+  void mend() {
+    std::array<std::unique_ptr<transport::LinkMending>, 2> mendings;
+    for (uint32_t i = 0; i < 2; ++i) {
+      mendings[i] = transports_[i].mend(sides_[i]->context, *sides_[i]->link);
+      EXPECT_TRUE(is_ok(mendings[i]->start()));
+    }
+    for (const auto& mending : mendings) EXPECT_TRUE(is_ok(mending->finish()));
+  }
+
+  sim::SimFaults& faults() { return fabric_.faults(); }
   Side& side(uint32_t i) { return *sides_[i]; }
   transport::DataLink& link(uint32_t i) { return *sides_[i]->link; }
   /// Number of incoming ring `ring` of side `i` in its worker's ready set.

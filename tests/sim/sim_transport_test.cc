@@ -343,6 +343,39 @@ TEST(SimTransport, sending_to_an_end_that_is_gone_fails_the_link_once) {
   EXPECT_EQ(pair.side(0).cause.code(), Code::peer_lost);
 }
 
+// Of pieces, notifications and read notifications, whichever cuts it.
+TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) {
+  for (const uint32_t from : {0u, 1u}) {
+    for (uint32_t deliveries = 0; deliveries < (from == 0 ? 12u : 6u); ++deliveries) {
+      World world(deliveries + 1);
+      SimPair pair(world, kSmall, kSmall);
+      pair.faults().cut(from, 1 - from, SimFaults::Wire::data, deliveries);
+      transport::Outgoing& outgoing = pair.link(0).outgoing(0);
+      transport::Incoming& incoming = pair.link(1).incoming(0);
+      uint64_t sent = 0;
+      uint64_t received = 0;
+      while (received < 60) {
+        while (sent < 60 && send_frame(outgoing, make_payload(0, sent, 700))) ++sent;
+        outgoing.post();
+        ASSERT_TRUE(world.settle().ok()) << world.report();
+        FrameView view;
+        while (incoming.next(view) == Next::frame) {
+          EXPECT_TRUE(is_payload(view, make_payload(0, received++, 700)));
+          incoming.release(view.token);
+        }
+        if (pair.side(0).failures != 0) {
+          EXPECT_EQ(pair.side(1).failures, 1);
+          pair.side(0).failures = 0;
+          pair.mend();
+        }
+      }
+      EXPECT_EQ(pair.faults().cut_count(), 1u) << deliveries << " from " << from;
+      FrameView none;
+      EXPECT_EQ(incoming.next(none), Next::nothing);
+    }
+  }
+}
+
 TEST(SimTransport, events_under_way_survive_the_end_of_both_ends) {
   World world(1);
   {

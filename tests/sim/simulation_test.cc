@@ -49,6 +49,7 @@ TEST(Simulation, what_always_holds_does_hold_in_two_thousand_runs) {
     const char* name = simulation::fault_name(static_cast<FaultKind>(kind));
     EXPECT_GE(coverage.counted("faults", name), runs / 50) << name;
   }
+  EXPECT_GE(coverage.counted("connections", "cut"), runs / 5);
   for (const char* what : {"rows in overflow memory", "rows in the overflow file"})
     EXPECT_GE(coverage.counted("runs with", what), runs / 4) << what;
   EXPECT_GE(coverage.counted("runs with", "a disk that was full when asked"), runs / 100);

@@ -30,6 +30,8 @@ void Injector::begin() {
 
 void Injector::happen(const Fault& fault) {
   if (dead_.count(fault.node) != 0) return;
+  const bool is_between = fault.kind == FaultKind::cut || fault.kind == FaultKind::apart;
+  if (is_between && dead_.count(fault.peer) != 0) return;
   sim::World& world = cluster_.world();
   switch (fault.kind) {
     case FaultKind::cancel:
@@ -61,12 +63,31 @@ void Injector::happen(const Fault& fault) {
     case FaultKind::disk_full:
       disks_[fault.node].full = true;
       break;
+    case FaultKind::cut:
+      cut(fault);
+      break;
+    case FaultKind::apart:
+      cluster_.faults().separate(fault.node, fault.peer, world.now() + fault.lasting);
+      break;
     case FaultKind::registration:
     case FaultKind::slow_start:
     case FaultKind::bad_part:
       break;
   }
   happened_.push_back(fault);
+}
+
+// Anywhere in what they say to each other from now on; the second and later ones also while the first is mended.
+void Injector::cut(const Fault& fault) {
+  using Wire = sim::SimFaults::Wire;
+  Chance chance(mix(plan_.seed, fault.at, fault.node, fault.peer));
+  for (uint32_t i = 0; i < fault.count; ++i) {
+    const bool is_back = chance.one_in(2);
+    const auto wire = chance.one_in(2) ? Wire::control : Wire::data;
+    const auto deliveries = static_cast<uint32_t>(chance.below(wire == Wire::control ? 12 : 40));
+    cluster_.faults().cut(is_back ? fault.peer : fault.node, is_back ? fault.node : fault.peer,
+                          wire, deliveries);
+  }
 }
 
 bool Injector::cancel(const Fault& fault) {
@@ -129,6 +150,7 @@ void Injector::lie(const Fault& fault) {
 
 void Injector::kill(const Fault& fault) {
   dead_.insert(fault.node);
+  cluster_.faults().spare(fault.node);  // a link that is being set up when it returns is not mended
   for (size_t q = 0; q < plan_.queries.size(); ++q) {
     for (const uint32_t worker : plan_.queries[q].workers) {
       if (plan_.node_of(worker) == fault.node) stops_short(ledger_.queries[q], worker);

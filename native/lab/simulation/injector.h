@@ -35,6 +35,7 @@ class Injector {
  private:
   void happen(const Fault& fault);
   bool cancel(const Fault& fault);
+  void cut(const Fault& fault);
   void cancel_what_concerns(const Fault& fault);
   void lie(const Fault& fault);
   void kill(const Fault& fault);

@@ -293,6 +293,7 @@ class Run {
   }
 
   std::string close() {
+    cut_count_ = cluster_.faults().cut_count();
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
       if (!cluster_.has_session(node)) continue;
       node::NodeCore& core = SessionAccess::core(cluster_.session(node));
@@ -339,6 +340,7 @@ class Run {
   const base::Nanoseconds begin_ = cluster_.world().now();
   bool registration_failed_ = false;
   bool used_overflow_memory_ = false;
+  uint64_t cut_count_ = 0;
   uint64_t outcome_hash_ = 0;
 };
 
@@ -396,6 +398,7 @@ void Run::cover(Coverage& coverage) {
   }
   if (registration_failed_) coverage.count("faults", fault_name(FaultKind::registration));
   coverage.add("faults of a run", faults);
+  coverage.count("connections", "cut", cut_count_);
   for (const auto& [node, answer] : injector_.returned())
     coverage.count("runs with",
                    answer.ok() ? "a node that came back" : "a node that found no way back");

@@ -12,9 +12,9 @@ namespace {
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 constexpr const char* kFaultNames[] = {
-    "cancel",       "short stall",      "long stall",      "short outage", "half-open link",
-    "death",        "death and return", "hostile bytes",   "disk full",    "failing registration",
-    "slow starter", "lying member",     "part that is bad"};
+    "cancel",       "short stall",      "long stall",       "short outage", "half-open link",
+    "death",        "death and return", "hostile bytes",    "disk full",    "failing registration",
+    "slow starter", "lying member",     "part that is bad", "cut",          "kept apart"};
 static_assert(std::size(kFaultNames) == kFaultKinds);
 
 // Rings of a run take at most so much memory in both directions; one run in 64 may take more. Clearing
@@ -35,6 +35,7 @@ class Drawing {
     const uint64_t queries = chance_.one_in(2) && !plan_.is_tight ? 1 : chance_.between(2, 5);
     for (uint32_t q = 0; q < queries; ++q) plan_.queries.push_back(draw_query(q));
     draw_faults();
+    draw_mending();
     plan_.second_life = chance_.one_in(8);
     return std::move(plan_);
   }
@@ -135,6 +136,7 @@ class Drawing {
       fault.peer += fault.peer >= fault.node;
       fault.query = static_cast<uint32_t>(chance_.below(plan_.queries.size()));
       fault.way = static_cast<uint32_t>(chance_.below(3));
+      if (chance_.one_in(6)) fault.kind = FaultKind::cut;
       fault.count = static_cast<uint32_t>(chance_.between(1, 8));
       const base::Nanoseconds limit = plan_.liveness;
       switch (fault.kind) {
@@ -155,11 +157,23 @@ class Drawing {
         case FaultKind::death_return:
           fault.lasting = chance_.below(uint64_t{1} << chance_.between(10, 25));
           break;
+        case FaultKind::apart:
+          fault.lasting = chance_.between(3'000 * kMillisecond, 4'000 * kMillisecond);
+          break;
         default:
           break;
       }
       plan_.faults.push_back(fault);
     }
+  }
+
+  // Far longer than mending takes, however often it is cut again; or less than nodes are kept apart. Then nothing else is cut.
+  void draw_mending() {
+    const bool are_apart = plan_.has(FaultKind::apart);
+    plan_.settings.emplace_back("link.mend_ms", are_apart ? "2000" : "60000");
+    plan_.knobs.rings_stand = chance_.one_in(3);
+    if (are_apart)
+      std::erase_if(plan_.faults, [](const Fault& each) { return each.kind == FaultKind::cut; });
   }
 
   Chance chance_;
@@ -194,6 +208,11 @@ bool RunPlan::concerns(const QueryPlan& query, uint32_t node) const {
   return query.issuer == node || takes_part(query, node);
 }
 
+bool RunPlan::has(FaultKind kind) const {
+  return std::any_of(faults.begin(), faults.end(),
+                     [kind](const Fault& fault) { return fault.kind == kind; });
+}
+
 sim::Knobs draw_knobs(Chance& chance) {
   sim::Knobs knobs;
   const uint64_t slower = chance.below(4) == 3 ? 10 : 1;
@@ -217,6 +236,7 @@ std::string describe(const RunPlan& plan) {
   text += "  settings:";
   for (const auto& [name, value] : plan.settings) text += fmt::format(" {}={}", name, value);
   if (plan.is_tight) text += "; tight";
+  if (plan.knobs.rings_stand) text += "; rings stand";
   if (plan.disk_bytes != UINT64_MAX) text += fmt::format("; disks of {} bytes", plan.disk_bytes);
   text += '\n';
   for (size_t q = 0; q < plan.queries.size(); ++q) {
@@ -236,7 +256,7 @@ std::string describe(const RunPlan& plan) {
   }
   for (const Fault& fault : plan.faults) {
     text += fmt::format(
-        "  at {:.3f} ms: {}, node {}, peer {}, query {}, way {}, {} deliveries, {:.3f} ms\n",
+        "  at {:.3f} ms: {}, node {}, peer {}, query {}, way {}, {} times, {:.3f} ms\n",
         static_cast<double>(fault.at) / 1e6, fault_name(fault.kind), fault.node, fault.peer,
         fault.query, fault.way, fault.count, static_cast<double>(fault.lasting) / 1e6);
   }

@@ -36,8 +36,10 @@ enum class FaultKind : uint8_t {
   slow_start,    // of `node`
   lies,          // of `node`, to everybody
   bad_part,      // of a worker of `query`: it fails before it opens, only ends, or opens otherwise
+  cut,    // of connections between `node` and `peer`, `count` times, which are mended in time
+  apart,  // `node` and `peer` cannot reach each other for longer than link.mend_ms
 };
-inline constexpr uint32_t kFaultKinds = 13;
+inline constexpr uint32_t kFaultKinds = 15;
 const char* fault_name(FaultKind kind) noexcept;
 
 struct Fault {
@@ -48,7 +50,7 @@ struct Fault {
   uint32_t peer = 0;   // never `node`
   uint32_t query = 0;  // index
   uint32_t way = 0;    // of cancelling, or of a bad part (see QueryRun)
-  uint32_t count = 0;  // of hostile deliveries, or of times it lies
+  uint32_t count = 0;  // of hostile deliveries, of times it lies, or of cuts
 };
 
 struct RunPlan {
@@ -75,6 +77,7 @@ struct RunPlan {
   bool takes_part(const QueryPlan& query, uint32_t node) const;
   /// It takes part, or issued the query.
   bool concerns(const QueryPlan& query, uint32_t node) const;
+  bool has(FaultKind kind) const;
 };
 
 /// A quick or a slow network; when threads lose the processor.

@@ -1,6 +1,7 @@
 // ChannelLedger: what both sides of the channels of a run tell each other and the checker.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -34,11 +35,12 @@ struct ChannelLedger {
   std::vector<uint32_t> running;                  // programs of each peer
   std::vector<bool> ended;      // peers whose endpoint has died or was closed, at least once
   std::vector<bool> disturbed;  // peers that were stopped too long, or cut off
-  std::set<std::pair<uint32_t, uint32_t>> hostile;  // pairs, the lesser first
+  using Pairs = std::set<std::pair<uint32_t, uint32_t>>;  // the lesser first
+  Pairs hostile;
+  Pairs cut;  // connections between them were, perhaps before there was a channel
 
-  bool is_hostile(uint32_t a, uint32_t b) const {
-    return hostile.contains({a < b ? a : b, a < b ? b : a});
-  }
+  bool is_hostile(uint32_t a, uint32_t b) const { return hostile.contains(std::minmax(a, b)); }
+  bool is_cut(uint32_t a, uint32_t b) const { return cut.contains(std::minmax(a, b)); }
 
   // What the run was like.
   uint64_t frames = 0;

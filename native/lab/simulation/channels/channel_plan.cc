@@ -12,9 +12,16 @@ namespace {
 
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
+// Far longer than mending takes, however often it is cut again, and however long everybody is late.
+constexpr uint64_t kEnoughMs = 30'000;
+// Longer than it takes if nothing else happens.
+constexpr uint64_t kSomeMs = 2'000;
+constexpr base::Nanoseconds kShortlyApart = 300 * kMillisecond;
+
 constexpr const char* kFaultNames[] = {
     "death",       "death and return", "closed endpoint", "closed endpoint and return",
-    "short stall", "long stall",       "half-open link",  "hostile bytes"};
+    "short stall", "long stall",       "half-open link",  "hostile bytes",
+    "cut",         "kept apart"};
 static_assert(std::size(kFaultNames) == kPeerFaultKinds);
 
 /// Draws one plan; each part from the same sequence, in order.
@@ -57,6 +64,10 @@ class Drawing {
     // Longer than anybody waits for a peer that is gone, and shorter than a sleep.
     plan_.knobs.stall_limit = 9'000 * kMillisecond;
     plan_.wait_yields = one_of<uint64_t>({0, 1, 3, 20});
+    plan_.mend_ms = chance_.one_in(6)   ? one_of<uint64_t>({0, 1, 10})
+                    : chance_.one_in(3) ? kSomeMs
+                                        : kEnoughMs;
+    plan_.knobs.rings_stand = chance_.one_in(3);
   }
 
   void draw_peer(PeerPlan& peer) {
@@ -107,11 +118,20 @@ class Drawing {
   void draw_faults() {
     for (uint64_t count = chance_.one_in(2) ? 1 : chance_.between(2, 5); count > 0; --count) {
       PeerFault fault;
-      fault.kind = static_cast<PeerFaultKind>(chance_.below(kPeerFaultKinds));
+      fault.kind = chance_.one_in(4) ? PeerFaultKind::cut
+                                     : static_cast<PeerFaultKind>(chance_.below(kPeerFaultKinds));
       fault.at = moment();
       fault.peer = below(plan_.peer_count());
       fault.other = another_than(fault.peer);
-      fault.count = between(1, 8);
+      fault.count = between(1, fault.kind == PeerFaultKind::hostile ? 8 : 4);
+      if (fault.kind == PeerFaultKind::cut || fault.kind == PeerFaultKind::apart) {
+        // Between two who talk, at about that time.
+        const ConversationPlan& one =
+            plan_.conversations[chance_.below(plan_.conversations.size())];
+        fault.peer = one.from;
+        fault.other = one.to;
+        fault.at = one.at + chance_.below(uint64_t{1} << chance_.between(10, 22));
+      }
       const base::Nanoseconds limit = plan_.liveness_ms * kMillisecond;
       switch (fault.kind) {
         case PeerFaultKind::short_stall:
@@ -124,6 +144,11 @@ class Drawing {
         case PeerFaultKind::death_return:
         case PeerFaultKind::close_return:
           fault.lasting = moment();
+          break;
+        case PeerFaultKind::apart:
+          fault.lasting = chance_.between(kMillisecond, kShortlyApart);
+          if (plan_.mend_ms != kEnoughMs && chance_.one_in(2))
+            fault.lasting = chance_.between(3'000 * kMillisecond, 4'000 * kMillisecond);
           break;
         default:
           break;
@@ -150,11 +175,19 @@ const char* fault_name(PeerFaultKind kind) noexcept {
   return kFaultNames[static_cast<size_t>(kind)];
 }
 
+bool ChannelPlan::is_mended(const PeerFault& fault) const {
+  if (mend_ms == kEnoughMs) return true;
+  return mend_ms == kSomeMs && faults.size() == 1 && fault.lasting <= kShortlyApart &&
+         fault.count <= 1;
+}
+
 ChannelPlan draw_channel_plan(uint64_t seed) { return Drawing(seed).draw(); }
 
 std::string describe(const ChannelPlan& plan) {
-  std::string text = fmt::format("seed {}: {} peers, liveness.timeout_ms={} wait.yields={}\n",
-                                 plan.seed, plan.peer_count(), plan.liveness_ms, plan.wait_yields);
+  std::string text =
+      fmt::format("seed {}: {} peers, liveness.timeout_ms={} link.mend_ms={} wait.yields={}{}\n",
+                  plan.seed, plan.peer_count(), plan.liveness_ms, plan.mend_ms, plan.wait_yields,
+                  plan.knobs.rings_stand ? ", rings stand" : "");
   for (uint32_t p = 0; p < plan.peer_count(); ++p) {
     const PeerPlan& peer = plan.peers[p];
     text += fmt::format(
@@ -169,7 +202,7 @@ std::string describe(const ChannelPlan& plan) {
     for (const SidePlan& side : one.sides) text += "    " + describe(side) + '\n';
   }
   for (const PeerFault& fault : plan.faults) {
-    text += fmt::format("  at {:.3f} ms: {}, peer {}, other {}, {} deliveries, {:.3f} ms\n",
+    text += fmt::format("  at {:.3f} ms: {}, peer {}, other {}, {} times, {:.3f} ms\n",
                         in_ms(fault.at), fault_name(fault.kind), fault.peer, fault.other,
                         fault.count, in_ms(fault.lasting));
   }

@@ -60,8 +60,10 @@ enum class PeerFaultKind : uint8_t {
   long_stall,
   half_open,  // nothing from `peer` to `other` for longer than the time limit
   hostile,    // bytes from `peer` to `other`
+  cut,        // of connections between `peer` and `other`, `count` times
+  apart,      // `peer` and `other` cannot reach each other for a while
 };
-inline constexpr uint32_t kPeerFaultKinds = 8;
+inline constexpr uint32_t kPeerFaultKinds = 10;
 const char* fault_name(PeerFaultKind kind) noexcept;
 
 struct PeerFault {
@@ -70,7 +72,7 @@ struct PeerFault {
   base::Nanoseconds lasting = 0;
   uint32_t peer = 0;
   uint32_t other = 0;  // never `peer`
-  uint32_t count = 0;  // of hostile deliveries
+  uint32_t count = 0;  // of hostile deliveries, or of cuts
 };
 
 struct ChannelPlan {
@@ -78,11 +80,14 @@ struct ChannelPlan {
   sim::Knobs knobs;
   uint64_t wait_yields = 0;
   uint64_t liveness_ms = 0;
+  uint64_t mend_ms = 0;
   std::vector<PeerPlan> peers;
   std::vector<ConversationPlan> conversations;
   std::vector<PeerFault> faults;
 
   uint32_t peer_count() const { return static_cast<uint32_t>(peers.size()); }
+  /// Whether nobody may lose anything by it: connections are cut, and mended in time.
+  bool is_mended(const PeerFault& fault) const;
 };
 
 /// The same for the same seed, everywhere.

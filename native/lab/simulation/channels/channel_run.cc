@@ -16,6 +16,8 @@ namespace {
 
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
+using Wire = sim::SimFaults::Wire;
+
 class ChannelRun {
  public:
   explicit ChannelRun(uint64_t seed) : plan_(draw_channel_plan(seed)), peers_(plan_) {
@@ -163,6 +165,7 @@ class ChannelRun {
 
   // Peers that are there go on, whatever happened: a channel from each to the next one.
   std::string talk_again() {
+    cut_count_ = peers_.faults().cut_count();
     peers_.faults().heal();
     std::vector<uint32_t> there;
     for (uint32_t peer = 0; peer < plan_.peer_count(); ++peer) {
@@ -183,6 +186,7 @@ class ChannelRun {
     ledger_.conversations.resize(plan_.conversations.size());
     ledger_.dials_left = static_cast<uint32_t>(there.size());
     ledger_.hostile.clear();
+    ledger_.cut.clear();
     begin_ = world().now();
     for (const uint32_t peer : there) spawn_programs(peer);
     (void)world().run();
@@ -208,7 +212,9 @@ class ChannelRun {
 
   void happen(const PeerFault& fault) {
     const base::Nanoseconds until = world().now() + fault.lasting;
-    if (is_over_ || !peers_.has(fault.peer) || ends_[fault.peer]) return;
+    if (is_over_ || !is_there(fault.peer)) return;
+    const bool is_between = fault.kind == PeerFaultKind::cut || fault.kind == PeerFaultKind::apart;
+    if (is_between && !is_there(fault.other)) return;
     ++happened_[static_cast<size_t>(fault.kind)];
     switch (fault.kind) {
       case PeerFaultKind::death:
@@ -230,6 +236,32 @@ class ChannelRun {
         return peers_.faults().silence(fault.peer, fault.other, until);
       case PeerFaultKind::hostile:
         return peers_.faults().corrupt(fault.peer, fault.other, fault.count);
+      case PeerFaultKind::cut:
+        note_cut(fault);
+        return cut(fault);
+      case PeerFaultKind::apart:
+        note_cut(fault);
+        return peers_.faults().separate(fault.peer, fault.other, until);
+    }
+  }
+
+  bool is_there(uint32_t peer) const { return peers_.has(peer) && !ends_[peer]; }
+
+  void note_cut(const PeerFault& fault) {
+    ledger_.cut.insert(std::minmax(fault.peer, fault.other));
+    if (plan_.is_mended(fault)) return;
+    ledger_.disturbed[fault.peer] = ledger_.disturbed[fault.other] = true;
+  }
+
+  // Anywhere in what they say to each other from now on; the second and later ones also while the first is mended.
+  void cut(const PeerFault& fault) {
+    Chance chance(mix(plan_.seed, fault.at, fault.peer, fault.other));
+    for (uint32_t i = 0; i < fault.count; ++i) {
+      const bool is_back = chance.one_in(2);
+      const auto wire = chance.one_in(2) ? Wire::control : Wire::data;
+      const auto deliveries = static_cast<uint32_t>(chance.below(wire == Wire::control ? 12 : 40));
+      peers_.faults().cut(is_back ? fault.other : fault.peer, is_back ? fault.peer : fault.other,
+                          wire, deliveries);
     }
   }
 
@@ -266,6 +298,7 @@ class ChannelRun {
   std::vector<bool> ends_ = std::vector<bool>(plan_.peer_count());  // peers that die or close now
   uint64_t happened_[kPeerFaultKinds] = {};
   uint64_t outcome_hash_ = 0;
+  uint64_t cut_count_ = 0;
 };
 
 void ChannelRun::cover(Coverage& coverage) const {
@@ -282,6 +315,7 @@ void ChannelRun::cover(Coverage& coverage) const {
   coverage.count("pollers", "claims that found no room", ledger_.room_waits);
   coverage.count("pollers", "entered by another thread", ledger_.entered);
   coverage.count("pollers", "frames held beside others", ledger_.held);
+  coverage.count("connections", "cut", cut_count_);
   for (uint32_t kind = 0; kind < kPeerFaultKinds; ++kind)
     coverage.count("faults", fault_name(static_cast<PeerFaultKind>(kind)), happened_[kind]);
 }

@@ -34,7 +34,8 @@ Result<base::Settings> Peers::settings_of(uint32_t peer) const {
   FARO_RETURN_IF_ERROR(set("wait.sleep_ms", 10'000));
   FARO_RETURN_IF_ERROR(set("liveness.timeout_ms", plan_.liveness_ms));
   FARO_RETURN_IF_ERROR(set("connect.timeout_ms", 3'000));
-  FARO_RETURN_IF_ERROR(set("close.timeout_ms", 2'000));
+  FARO_RETURN_IF_ERROR(set("close.timeout_ms", 6'000));
+  FARO_RETURN_IF_ERROR(set("link.mend_ms", plan_.mend_ms));
   FARO_RETURN_IF_ERROR(set("memory.limit_bytes", plan_.peers[peer].memory_limit_bytes));
   return base::Settings::resolve(config);
 }
@@ -84,6 +85,7 @@ void Peers::kill(uint32_t peer) {
   Place& place = places_[peer];
   if (place.network == nullptr) return;
   place.is_ending = true;
+  faults().spare(peer);
   place.network->die();
   wake(peer);
 }

@@ -64,7 +64,7 @@ void SimNetwork::die() {
   internet_.stop_listening(local_address_, this);
   internet_.fabric().faults().end_life(node_);
   for (const auto& weak : streams_) {
-    if (const auto stream = weak.lock()) stream->die();
+    if (const auto stream = weak.lock()) stream->break_off();
   }
 }
 
@@ -94,6 +94,12 @@ void SimNetwork::establish(const std::string& address, Connected done) {
   if (dead_ || peer == nullptr || peer->acceptor_ == nullptr) {
     defer([address, done = std::move(done)] {
       done(Status(Code::peer_lost, fmt::format("connect to {}: refused", address)));
+    });
+    return;
+  }
+  if (internet_.fabric().faults().separates(node_, peer->node_, world_.now())) {
+    defer([address, done = std::move(done)] {
+      done(Status(Code::connect_failed, fmt::format("connect to {}: no way there", address)));
     });
     return;
   }

@@ -49,13 +49,18 @@ void SimStream::send(std::span<const std::byte> message) {
 }
 
 void SimStream::leave(Message message) {
-  if (lost_) return;  // died with its process
+  if (lost_) return;  // with its connection, or its process
   --queued_count_;
   wake_network();  // somebody may wait for flushed()
+  // On this side of the wire, or on the other.
+  const bool is_cut = faults_.take_cut(node_, peer_node_, SimFaults::Wire::control);
+  if (is_cut && world_.random().one_in(2)) return break_off();
   if (faults_.take_hostile(node_, peer_node_)) make_hostile(message);
   world_.schedule(next_arrival(), "control message arrives",
-                  [peer = peer_, message = std::move(message)]() mutable {
-                    if (const auto stream = peer.lock()) stream->arrive(std::move(message));
+                  [peer = peer_, is_cut, message = std::move(message)]() mutable {
+                    const auto stream = peer.lock();
+                    if (stream == nullptr) return;
+                    is_cut ? stream->break_off() : stream->arrive(std::move(message));
                   });
 }
 
@@ -121,7 +126,7 @@ void SimStream::cut() {
   lose_what_is_queued();
 }
 
-void SimStream::die() {
+void SimStream::break_off() {
   lose_what_is_queued();
   arrive_end("the connection was reset");
 }

@@ -47,8 +47,8 @@ class SimStream : public std::enable_shared_from_this<SimStream> {
   void detach();
   /// The network is gone.
   void cut();
-  /// The process is gone for the other end; this end sees its connection reset at once.
-  void die();
+  /// The connection breaks: what has not left is lost. This end sees that at once, the other when that arrives.
+  void break_off();
 
   /// Whether deliver would do anything.
   bool has_news() const {

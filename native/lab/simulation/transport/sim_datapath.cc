@@ -84,6 +84,8 @@ class SimLink final : public transport::DataLink {
   }
   ~SimLink() override { port_->stop(); }
 
+  SimPort& port() { return *port_; }
+
   const transport::Capabilities& capabilities() const override { return sim_capabilities(); }
   transport::Outgoing& outgoing(uint32_t ring) override { return *outgoing_[ring]; }
   transport::Incoming& incoming(uint32_t ring) override { return *incoming_[ring]; }
@@ -98,7 +100,7 @@ class SimLink final : public transport::DataLink {
 }  // namespace
 
 const transport::Capabilities& sim_capabilities() {
-  static constexpr transport::Capabilities kCapabilities{.name = "sim"};
+  static constexpr transport::Capabilities kCapabilities{.name = "sim", .mends = true};
   return kCapabilities;
 }
 
@@ -107,5 +109,7 @@ const transport::Capabilities& SimTransport::capabilities() const { return sim_c
 std::unique_ptr<transport::DataLink> make_sim_link(std::shared_ptr<SimPort> port) {
   return std::make_unique<SimLink>(std::move(port));
 }
+
+SimPort& port_of(transport::DataLink& link) { return static_cast<SimLink&>(link).port(); }
 
 }  // namespace faro::sim

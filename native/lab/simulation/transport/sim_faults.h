@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,6 +18,9 @@ namespace faro::sim {
 /// Threads: its world's.
 class SimFaults {
  public:
+  /// Which connection of a link.
+  enum class Wire : uint8_t { control, data };
+
   // --- said by whoever runs the world
 
   /// Nothing that `from` sends from now on reaches `to` before `until`: a cable that was pulled. What
@@ -29,6 +34,24 @@ class SimFaults {
   void corrupt(uint32_t from, uint32_t to, uint32_t deliveries) {
     hostile_[{from, to}] += deliveries;
   }
+  /// The connection that carries the next delivery but `deliveries` from one node to another is cut by it, while both live.
+  /// Further cuts of the same kind count from the last one.
+  void cut(uint32_t from, uint32_t to, Wire wire, uint32_t deliveries) {
+    cuts_[{from, to, wire}].push_back(deliveries);
+  }
+  /// No two nodes of which this is one are cut off any more.
+  void spare(uint32_t node) {
+    std::erase_if(cuts_, [node](const auto& each) {
+      return std::get<0>(each.first) == node || std::get<1>(each.first) == node;
+    });
+  }
+  /// No connection between the two is made before `until`, and those that there are end with what they deliver next.
+  void separate(uint32_t a, uint32_t b, base::Nanoseconds until) {
+    for (const auto& [from, to] : {Direction{a, b}, Direction{b, a}}) {
+      separate_until_[{from, to}] = until;
+      for (const Wire wire : {Wire::control, Wire::data}) cut(from, to, wire, 0);
+    }
+  }
   /// The node's memory cannot be registered, until `allow_registration`.
   void refuse_registration(uint32_t node) { unregistered_.insert(node); }
   void allow_registration(uint32_t node) { unregistered_.erase(node); }
@@ -40,6 +63,8 @@ class SimFaults {
   void heal() {
     silent_until_.clear();
     hostile_.clear();
+    cuts_.clear();
+    separate_until_.clear();
   }
 
   // --- asked at each delivery
@@ -55,6 +80,24 @@ class SimFaults {
     if (found == hostile_.end() || found->second == 0) return false;
     --found->second;
     return true;
+  }
+  /// Whether this delivery cuts its connection; counts it.
+  bool take_cut(uint32_t from, uint32_t to, Wire wire) {
+    const auto found = cuts_.find({from, to, wire});
+    if (found == cuts_.end() || found->second.empty()) return false;
+    if (found->second.front() != 0) {
+      --found->second.front();
+      return false;
+    }
+    found->second.pop_front();
+    ++cut_count_;
+    return true;
+  }
+  /// Connections that were cut.
+  uint64_t cut_count() const { return cut_count_; }
+  bool separates(uint32_t from, uint32_t to, base::Nanoseconds now) const {
+    const auto found = separate_until_.find({from, to});
+    return found != separate_until_.end() && now < found->second;
   }
   /// Whether anything between the two was ever hostile, in either direction: then the sender may
   /// have been misled too.
@@ -72,6 +115,9 @@ class SimFaults {
   using Direction = std::pair<uint32_t, uint32_t>;
   std::map<Direction, base::Nanoseconds> silent_until_;
   std::map<Direction, uint32_t> hostile_;
+  std::map<Direction, base::Nanoseconds> separate_until_;
+  std::map<std::tuple<uint32_t, uint32_t, Wire>, std::deque<uint32_t>> cuts_;
+  uint64_t cut_count_ = 0;
   std::set<uint32_t> unregistered_;
   std::map<uint32_t, uint32_t> lives_;
 };

@@ -30,6 +30,9 @@ struct Knobs {
   Delay read_notification{500, 100'000};
   uint32_t pieces_most = 3;  // a transfer's bytes arrive in at most that many pieces, in any order
   uint32_t transfers_in_flight = 2;  // of one ring; what is posted beyond waits for a completion
+  /// Rings need no connection, as in shared memory: only control connections can be cut. Else a transfer that has not
+  /// arrived when its connection is cut never does, and is made again over the next one.
+  bool rings_stand = false;
 
   // --- control connections (lab/simulation/links)
   Delay control{1'000, 500'000};

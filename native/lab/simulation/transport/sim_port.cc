@@ -56,7 +56,9 @@ SimPort::SimPort(World& world, SimFaults& faults, uint32_t node, transport::Link
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];
   s.wanted = to;
-  if (gone() || s.started == s.wanted || s.in_flight >= world_.knobs().transfers_in_flight) return;
+  if (gone() || connection_ != Connection::stands || s.started == s.wanted ||
+      s.in_flight >= world_.knobs().transfers_in_flight)
+    return;
   start_transfer(ring);
 }
 
@@ -71,7 +73,6 @@ void SimPort::start_transfer(uint32_t ring) {
   ++s.in_flight;
   transport::count(*s.transfers);
 
-  const std::weak_ptr<SimPort> self = weak_from_this();
   const Nanoseconds now = world_.now();
   Nanoseconds all_placed = now;
   const uint64_t lines = (to - from) / wire::kFrameAlignment;
@@ -81,21 +82,20 @@ void SimPort::start_transfer(uint32_t ring) {
     const Position end = from + lines * i / pieces * wire::kFrameAlignment;
     const Nanoseconds when = arrival(knobs.placement.draw(random));
     all_placed = std::max(all_placed, when);
-    world_.schedule(when, "bytes arrive",
-                    [self, ring, piece, end, expected = digest(ring, piece, end)] {
-                      if (auto port = self.lock()) port->place(ring, piece, end, expected);
-                    });
+    world_.schedule(
+        when, "bytes arrive",
+        over_connection([ring, piece, end, expected = digest(ring, piece, end)](SimPort& port) {
+          port.place(ring, piece, end, expected);
+        }));
     piece = end;
   }
   s.last_notification = std::max(s.last_notification, all_placed + knobs.notification.draw(random));
-  world_.schedule(s.last_notification, "notification", [self, ring, to] {
-    if (auto port = self.lock()) port->notify(ring, to);
-  });
+  world_.schedule(s.last_notification, "notification",
+                  over_connection([ring, to](SimPort& port) { port.notify(ring, to); }));
   s.last_completion = std::max(s.last_completion, all_placed + knobs.completion.draw(random));
   world_.schedule(s.last_completion, "completion",
-                  [self, ring, from, to, expected = digest(ring, from, to)] {
-                    if (auto port = self.lock()) port->complete(ring, from, to, expected);
-                  });
+                  over_connection([ring, from, to, expected = digest(ring, from, to)](
+                                      SimPort& port) { port.complete(ring, from, to, expected); }));
 }
 
 uint64_t SimPort::digest(uint32_t ring, Position from, Position to) const {
@@ -151,6 +151,7 @@ void SimPort::scribble(std::byte* base, uint32_t ring_bytes, Position from, Posi
 std::shared_ptr<SimPort> SimPort::reach_peer() {
   if (gone()) return nullptr;
   std::shared_ptr<SimPort> peer = peer_.lock();
+  if (peer != nullptr && peer->connection_ != Connection::stands) return nullptr;  // it closes
   if (peer != nullptr && !peer->gone()) return peer;
   fail(Status(Code::peer_lost, "the other end of the data connection is closed"));
   return nullptr;
@@ -168,15 +169,19 @@ void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected
         node_, peer_node_, ring, from, to, peer->receiving_[ring].released, outgoing_.ring_bytes));
     return;
   }
+  const bool is_cut = is_cut_now();
+  if (is_cut) to = from + world_.random().below(to - from);
   for_each_run(outgoing_.ring_bytes, from, to, [&](uint64_t offset, uint64_t bytes) {
     std::memcpy(peer->incoming_base(ring) + offset, outgoing_base(ring) + offset, bytes);
   });
+  if (is_cut) return cut();
   if (delivers_hostile()) scribble(peer->incoming_base(ring), outgoing_.ring_bytes, from, to);
 }
 
 void SimPort::notify(uint32_t ring, Position to) {
   const std::shared_ptr<SimPort> peer = reach_peer();
   if (peer == nullptr) return;
+  if (is_cut_now()) return cut();
   const transport::WorkerEnd& worker = peer->context_.workers[peer->incoming_.receiver_of(ring)];
   const uint32_t first = peer->context_.ready_group[peer->incoming_.receiver_of(ring)] *
                          ring::ReadySet::kRingsPerGroup;
@@ -203,17 +208,17 @@ void SimPort::tell_read(uint32_t ring, Position read) {
   const World::Outside outside(world_);
   Receiving& r = receiving_[ring];
   r.released = read;
+  if (connection_ != Connection::stands) return;  // the peer looks when it goes on
   r.last_read_notification = std::max(
       r.last_read_notification, arrival(world_.knobs().read_notification.draw(world_.random())));
   world_.schedule(r.last_read_notification, "read notification",
-                  [self = weak_from_this(), ring, read] {
-                    const std::shared_ptr<SimPort> port = self.lock();
-                    if (port == nullptr) return;
-                    if (const auto peer = port->reach_peer()) {
-                      peer->on_read_notification(
-                          ring, port->delivers_hostile() ? port->hostile_position(read) : read);
-                    }
-                  });
+                  over_connection([ring, read](SimPort& port) {
+                    const auto peer = port.reach_peer();
+                    if (peer == nullptr) return;
+                    if (port.is_cut_now()) return port.cut();
+                    peer->on_read_notification(
+                        ring, port.delivers_hostile() ? port.hostile_position(read) : read);
+                  }));
 }
 
 void SimPort::on_read_notification(uint32_t ring, Position read) {
@@ -235,6 +240,66 @@ void SimPort::fail(const Status& cause) {
   if (gone() || failed_) return;
   failed_ = true;
   if (context_.events != nullptr) context_.events->on_link_failed(cause);
+}
+
+// ------------------------------------------------------------------------------------------ mending
+
+std::function<void()> SimPort::over_connection(std::function<void(SimPort&)> arrives) {
+  return [self = weak_from_this(), given_up = given_up_, arrives = std::move(arrives)] {
+    const std::shared_ptr<SimPort> port = self.lock();
+    const bool stands = port != nullptr && port->connection_ == Connection::stands;
+    if (stands && port->given_up_ == given_up) arrives(*port);
+  };
+}
+
+bool SimPort::is_cut_now() {
+  return !world_.knobs().rings_stand && faults_.take_cut(node_, peer_node_, SimFaults::Wire::data);
+}
+
+// One end finds out at once, the other later.
+void SimPort::cut() {
+  const Status cause(Code::peer_lost, "the data connection was cut");
+  const std::shared_ptr<SimPort> peer = peer_.lock();
+  connection_ = peer->connection_ = Connection::broken;
+  SimPort& first = world_.random().one_in(2) ? *this : *peer;
+  SimPort& second = &first == this ? *peer : *this;
+  first.fail(cause);
+  world_.schedule(arrival(world_.knobs().control.draw(world_.random())),
+                  "end of data connection arrives",
+                  [self = second.weak_from_this(), given_up = second.given_up_, cause] {
+                    const std::shared_ptr<SimPort> port = self.lock();
+                    if (port != nullptr && port->given_up_ == given_up) port->fail(cause);
+                  });
+}
+
+void SimPort::give_up_connection() {
+  connection_ = Connection::broken;
+  ++given_up_;
+}
+
+Status SimPort::take_connection() {
+  const std::shared_ptr<SimPort> peer = peer_.lock();
+  if (peer == nullptr || peer->gone())
+    return Status(Code::peer_lost, "the other end of the data connection is closed");
+  connection_ = Connection::waits_for_peer;
+  if (peer->connection_ != Connection::waits_for_peer) return Status::Ok();
+  connection_ = peer->connection_ = Connection::stands;
+  go_on(*peer);
+  peer->go_on(*this);
+  return Status::Ok();
+}
+
+// What the peer was told of has arrived. The rest is transferred again, of which it may have some bytes.
+void SimPort::go_on(const SimPort& peer) {
+  failed_ = false;
+  for (uint32_t ring = 0; ring < sending_.size(); ++ring) {
+    Sending& s = sending_[ring];
+    s.started = s.completed = peer.receiving_[ring].written.load(std::memory_order_relaxed);
+    s.told_read = peer.receiving_[ring].released;
+    s.in_flight = 0;
+    show_free_space(ring);
+    if (s.started != s.wanted) start_transfer(ring);
+  }
 }
 
 }  // namespace faro::sim

@@ -21,11 +21,15 @@
 //   - no piece lands on bytes that the receiver has not given back
 //   - nothing lands after stop
 // unless a fault (sim_faults.h) has made what one end says to the other untrue.
+//
+// A delivery may cut the connection (not if the rings stand). What was under way then never arrives. When both ends have
+// another connection, each goes on from where the other is.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -79,6 +83,13 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   /// The link can carry nothing any more; the first cause is told.
   void fail(const Status& cause);
 
+  // --- mending
+
+  /// Nothing arrives over the connection any more, whichever end has sent it.
+  void give_up_connection();
+  /// There is another one. When the other end has it, too, both go on. Errors: peer_lost.
+  Status take_connection();
+
  private:
   struct Sending {
     std::atomic<Position> peer_read{0};  // what the producer sees
@@ -102,6 +113,11 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   using Memory = std::unique_ptr<std::byte[], FreeMemory>;
   static Memory allocate(uint64_t bytes);
 
+  /// What is done when something arrives that was sent over the connection of now.
+  std::function<void()> over_connection(std::function<void(SimPort&)> arrives);
+  bool is_cut_now();
+  void cut();
+  void go_on(const SimPort& peer);
   void start_transfer(uint32_t ring);
   uint64_t digest(uint32_t ring, Position from, Position to) const;
   void place(uint32_t ring, Position from, Position to, uint64_t expected);
@@ -136,6 +152,10 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   const uint32_t life_;  // of the local node
   bool stopped_ = false;
   bool failed_ = false;
+  // The connections of the link, one after the other.
+  enum class Connection : uint8_t { stands, broken, waits_for_peer };
+  Connection connection_ = Connection::stands;
+  uint32_t given_up_ = 0;
 };
 
 }  // namespace faro::sim

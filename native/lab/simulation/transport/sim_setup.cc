@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lab/simulation/transport/sim_transport.h"
+#include "transport/standing_rings.h"
 
 namespace faro::sim {
 namespace {
@@ -100,7 +101,34 @@ class SimSetup final : public transport::LinkSetup {
   uint64_t key_ = 0;
 };
 
+// Both ends are in one world: each looks at how far the other is. So there is nothing to be told.
+class SimMending final : public transport::LinkMending {
+ public:
+  explicit SimMending(SimPort& port) : port_(port) { port_.give_up_connection(); }
+
+  Status start() override { return Status::Ok(); }
+  Status on_message(std::span<const std::byte>) override {
+    return {Code::protocol_error, "a set-up message for a link that is mended"};
+  }
+  Status on_stream(transport::DataStream stream) override {
+    if (stream.fd >= 0) close(stream.fd);
+    return {Code::protocol_error, "a data connection, which this transport does not use"};
+  }
+  Status status() const override { return Status::Ok(); }
+  bool ready() const override { return true; }
+  Status finish() override { return port_.take_connection(); }
+
+ private:
+  SimPort& port_;
+};
+
 }  // namespace
+
+std::unique_ptr<transport::LinkMending> SimTransport::mend(transport::LinkContext&,
+                                                           transport::DataLink& link) {
+  if (fabric_.world().knobs().rings_stand) return std::make_unique<transport::StandingRings>();
+  return std::make_unique<SimMending>(port_of(link));
+}
 
 std::unique_ptr<transport::LinkSetup> SimTransport::begin(transport::LinkContext& context) {
   return std::make_unique<SimSetup>(fabric_, node_, context);

@@ -52,6 +52,8 @@ class SimTransport final : public transport::Transport {
   }
   /// Both ends send one message; each is ready when it has the other's.
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext& context) override;
+  std::unique_ptr<transport::LinkMending> mend(transport::LinkContext& context,
+                                               transport::DataLink& link) override;
 
  private:
   SimFabric& fabric_;
@@ -63,5 +65,7 @@ const transport::Capabilities& sim_capabilities();
 
 /// The data link over a port that is attached to its peer's.
 std::unique_ptr<transport::DataLink> make_sim_link(std::shared_ptr<SimPort> port);
+/// The port of such a link.
+SimPort& port_of(transport::DataLink& link);
 
 }  // namespace faro::sim
