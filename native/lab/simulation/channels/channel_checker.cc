@@ -42,11 +42,26 @@ std::string ChannelChecker::check_side(const ConversationPlan& plan, uint32_t si
     return has_told && !ledger_.ended[peer] ? broken(plan, "one side was never told that it ended")
                                             : "";
   }
+  if (std::string late = check_death(plan, side); !late.empty()) return late;
   if (!own.closed->ok()) return check_cause(plan, *own.closed);
   if (!own.opened || !other.opened) return broken(plan, "it was drained, and had not opened");
   if (own.received == other.committed && other.received == own.committed) return "";
   return broken(plan, fmt::format("it was drained; received were {} of {} and {} of {} frames",
                                   own.received, other.committed, other.received, own.committed));
+}
+
+// Mending takes longer than a death may stay unknown, so nobody has waited for that.
+std::string ChannelChecker::check_death(const ConversationPlan& plan, uint32_t side) const {
+  const SideRecord& own = ledger_.conversations[plan.index].sides[side];
+  const uint32_t self = side == 0 ? plan.from : plan.to;
+  const base::Nanoseconds died_at = ledger_.died_at[side == 0 ? plan.to : plan.from];
+  const base::Nanoseconds limit = (2 * plan_.liveness_ms + 500) * 1'000'000;
+  const bool is_bound = own.opened && own.opened_at < died_at && own.closed_at > died_at &&
+                        !ledger_.ended[self] && !ledger_.disturbed[self] &&
+                        !ledger_.is_apart(plan.from, plan.to);
+  if (!is_bound || own.closed_at - died_at <= limit) return "";
+  return broken(plan, fmt::format("one side learned that the other had died after {} ms",
+                                  (own.closed_at - died_at) / 1'000'000));
 }
 
 std::string ChannelChecker::check_cause(const ConversationPlan& plan, const Status& cause) const {

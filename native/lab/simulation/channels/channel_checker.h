@@ -23,6 +23,7 @@ class ChannelChecker {
 
  private:
   std::string check_side(const ConversationPlan& plan, uint32_t side) const;
+  std::string check_death(const ConversationPlan& plan, uint32_t side) const;
   std::string check_cause(const ConversationPlan& plan, const Status& cause) const;
   bool is_explained(const ConversationPlan& plan, const Status& cause) const;
 

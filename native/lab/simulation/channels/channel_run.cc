@@ -23,6 +23,7 @@ class ChannelRun {
   explicit ChannelRun(uint64_t seed) : plan_(draw_channel_plan(seed)), peers_(plan_) {
     ledger_.running.resize(plan_.peer_count());
     ledger_.ended.resize(plan_.peer_count());
+    ledger_.died_at.resize(plan_.peer_count(), base::kForever);
     ledger_.disturbed.resize(plan_.peer_count());
     // What hostile bytes may do is not known where they have not come yet.
     for (const PeerFault& fault : plan_.faults) {
@@ -220,6 +221,7 @@ class ChannelRun {
       case PeerFaultKind::death:
       case PeerFaultKind::death_return:
         ledger_.ended[fault.peer] = true;
+        ledger_.died_at[fault.peer] = std::min(ledger_.died_at[fault.peer], world().now());
         peers_.kill(fault.peer);
         return bury(fault);
       case PeerFaultKind::close:
@@ -241,6 +243,7 @@ class ChannelRun {
         return cut(fault);
       case PeerFaultKind::apart:
         note_cut(fault);
+        ledger_.apart.insert(std::minmax(fault.peer, fault.other));
         return peers_.faults().separate(fault.peer, fault.other, until);
     }
   }

@@ -79,13 +79,14 @@ bool Conversation::is_frame(std::span<const std::byte> data, uint32_t sequence) 
          is_filled(data, frame_key(seed_, plan_.index, 1 - side_, sequence) ^ data.size());
 }
 
-std::string Conversation::take(const ChannelEvent& event) {
+std::string Conversation::take(const ChannelEvent& event, base::Nanoseconds now) {
   SideRecord& own_record = record();
   if (is_over_) return broken("an event behind its last one");
   switch (event.kind) {
     case ChannelEvent::Kind::opened: {
       if (own_record.opened) return broken("it opened twice");
       own_record.opened = true;
+      own_record.opened_at = now;
       const auto info = poller_.info(channel_);
       if (!info.ok()) return broken("it opened, and nothing is known of it");
       least_frame_bytes_ = info->least_frame_bytes;
@@ -110,6 +111,7 @@ std::string Conversation::take(const ChannelEvent& event) {
     }
     case ChannelEvent::Kind::closed:
       own_record.closed = poller_.status(channel_);
+      own_record.closed_at = now;
       is_over_ = true;
       return "";
   }

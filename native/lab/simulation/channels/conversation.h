@@ -27,7 +27,7 @@ class Conversation {
   ChannelId channel() const { return channel_; }
   const ConversationPlan& plan() const { return plan_; }
   /// Returns what rule was broken, if one was.
-  std::string take(const ChannelEvent& event);
+  std::string take(const ChannelEvent& event, base::Nanoseconds now);
   /// Sends and releases what it can, and ends the channel when it is time. Returns whether it did anything.
   bool advance();
   /// Sends only. For a thread that has entered. Returns whether it did anything.

@@ -108,7 +108,7 @@ void PollerProgram::take(const ChannelEvent& event) {
   }
   if (conversation->channel() != event.channel)
     return check(fmt::format("peer {}: an event of a channel that has closed", peer_));
-  check(conversation->take(event));
+  check(conversation->take(event, peers_.world().now()));
   if (!conversation->is_over()) return;
   check(conversation->let_go());
   const ConversationPlan& over = conversation->plan();

@@ -1,0 +1,200 @@
+// Links that are mended: who dials, and whose answer counts.
+#include "links/link_mender.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "links/link_table.h"
+#include "support/expect.h"
+#include "support/handshake_pair.h"
+#include "support/test_reactor.h"
+#include "transport/absent_link.h"
+#include "transport/standing_rings.h"
+
+namespace faro::links {
+namespace {
+
+using test::HandConnection;
+using test::HandshakeSide;
+using test::HandWire;
+
+/// Its links carry nothing, and are ready at once.
+class MendingTransport final : public transport::Transport {
+ public:
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  Status available() const override { return Status::Ok(); }
+  uint64_t memory_bytes(const ring::Layout&, const ring::Layout&) const override { return 0; }
+  std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext&) override {
+    return std::make_unique<Setup>();
+  }
+  std::unique_ptr<transport::LinkMending> mend(transport::LinkContext&,
+                                               transport::DataLink&) override {
+    return std::make_unique<transport::StandingRings>();
+  }
+
+ private:
+  class Setup final : public transport::LinkSetup {
+   public:
+    Status start() override { return Status::Ok(); }
+    Status on_message(std::span<const std::byte>) override { return Status::Ok(); }
+    Status on_stream(transport::DataStream) override { return Status::Ok(); }
+    Status status() const override { return Status::Ok(); }
+    bool ready() const override { return true; }
+    std::unique_ptr<transport::DataLink> take() override {
+      return std::make_unique<transport::AbsentLink>(4096);
+    }
+  };
+
+  const transport::Capabilities capabilities_{.name = "fake", .mends = true};
+};
+
+/// The test answers when it wants to.
+class HandNetwork final : public Network {
+ public:
+  using Connected = std::function<void(Result<std::unique_ptr<ControlConnection>>)>;
+  transport::Reactor& reactor() override { return reactor_; }
+  const std::string& local_address() const override { return nowhere_; }
+  const std::string& host_identity() const override { return nowhere_; }
+  void set_acceptor(Acceptor*) override {}
+  void connect(const std::string& address, Connected done) override {
+    dialled = address;
+    connected = std::move(done);
+  }
+  bool run_once(base::Nanoseconds) override { return false; }
+  void wake() override {}
+  bool wants_thread() const override { return false; }
+
+  std::string dialled;
+  Connected connected;
+
+ private:
+  test::TestReactor reactor_;
+  const std::string nowhere_;
+};
+
+/// Node 2 has dialled node 1, and their link is up. One of them is this side.
+class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owner {
+ protected:
+  LinkThatIsMended() {
+    transport::LinkContext context;
+    context.peer_node = peer_number_;
+    context.peer_name = "the peer";
+    context.initiator = has_dialled_;
+    context.reactor = &network_.reactor();
+    context.mending = {.limit = 3'600'000'000'000, .address = "there:7000", .number = 9};
+    wire::Hello hello = peer_.identity.hello;
+    hello.head.features = wire::kMends;
+    link_ = &links_.add(std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
+                                               std::make_unique<HandConnection>(first_), hello));
+    link_->start();
+    const wire::LinkChoice choice{"fake", {}, std::nullopt, 9};
+    if (has_dialled_) {
+      first_->handler->on_message(wire::encode(choice));
+      link_->begin(transport_, {});
+    } else {
+      link_->choose(transport_, {}, {});
+    }
+    first_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+    EXPECT_TRUE(link_->state().is(LinkState::up));
+  }
+  void breaks() {
+    first_->handler->on_closed(Status(Code::peer_lost, "a switch has started again"));
+    mender_.advance(network_.reactor().clock().now_ns());
+  }
+  // A process there takes the connection and goes through the handshake.
+  void is_answered() {
+    const auto wire = std::make_shared<HandWire>();
+    network_.connected(std::unique_ptr<ControlConnection>(new HandConnection(wire)));
+    peer_.begin();
+    for (bool moved = true; moved;) {
+      moved = false;
+      HandWire& theirs = *peer_.wire;
+      for (auto [from, to] : {std::pair{wire.get(), &theirs}, std::pair{&theirs, wire.get()}}) {
+        while (!(to == &theirs && peer_.admitted) && !from->sent.empty() &&
+               to->handler != nullptr) {
+          const wire::ControlMessage message = std::move(from->sent.front());
+          from->sent.pop_front();
+          to->handler->on_message(message);
+          moved = true;
+        }
+      }
+    }
+  }
+
+  const bool has_dialled_ = GetParam();
+  const uint32_t peer_number_ = has_dialled_ ? 1 : 2;
+  HandshakeSide ours_{3 - peer_number_, std::nullopt};
+  HandshakeSide peer_{peer_number_, std::nullopt};
+  HandNetwork network_;
+  MendingTransport transport_;
+  const std::shared_ptr<HandWire> first_ = std::make_shared<HandWire>();
+  LinkTable links_{3, 4096};
+  LinkMender mender_{network_, ours_.identity, links_};
+  Link* link_ = nullptr;
+  Status loss_;
+
+ private:
+  void on_detached(Link&, const Status&, bool) override {}
+  void on_up(Link&) override {}
+  void on_lost(Link&, const Status& cause) override { loss_ = cause; }
+  void on_left(Link&) override {}
+  void on_heartbeat(Link&) override {}
+  void on_members(Link&, std::span<const std::byte>) override {}
+  void on_application(Link&, std::span<const std::byte>) override {}
+};
+
+INSTANTIATE_TEST_SUITE_P(BySideThat, LinkThatIsMended, testing::Bool(), [](const auto& each) {
+  return std::string(each.param ? "dialled" : "accepted");
+});
+
+TEST_P(LinkThatIsMended, is_counted_as_long_as_it_is_mended) {
+  EXPECT_EQ(mender_.next_deadline(), base::kForever);
+  breaks();
+  EXPECT_EQ(links_.watch().mending(), 1);
+  EXPECT_EQ(network_.dialled, "there:7000");
+  network_.connected(Status(Code::peer_lost, "refused"));
+  EXPECT_EQ(loss_.code(), Code::peer_lost);
+  EXPECT_EQ(links_.watch().mending(), 0);
+  EXPECT_EQ(mender_.next_deadline(), base::kForever);
+}
+
+// Who has accepted it dials to ask only. A peer that takes that for more does not get the link, for which no token was
+// drawn.
+TEST_P(LinkThatIsMended, goes_on_over_a_connection_that_the_dialling_side_has_made) {
+  breaks();
+  is_answered();
+  EXPECT_TRUE(peer_.admitted);
+  EXPECT_EQ(link_->attached(), has_dialled_);
+  EXPECT_EQ(links_.watch().mending(), 1);
+  EXPECT_TRUE(test::is_ok(loss_));
+}
+
+TEST_P(LinkThatIsMended, is_lost_if_another_process_answers_the_side_that_has_dialled) {
+  breaks();
+  ++peer_.identity.hello.incarnation;
+  is_answered();
+  EXPECT_EQ(loss_.code(), has_dialled_ ? Code::peer_lost : Code::ok);
+}
+
+TEST_P(LinkThatIsMended, is_that_of_the_very_peer_and_number) {
+  wire::Hello hello = peer_.identity.hello;
+  hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
+  EXPECT_EQ(links_.find_to_mend(hello), link_);
+  const auto is_found = [this, hello](const std::function<void(wire::Hello&)>& change) {
+    wire::Hello other = hello;
+    change(other);
+    return links_.find_to_mend(other) != nullptr;
+  };
+  EXPECT_FALSE(is_found([](wire::Hello& other) { ++other.incarnation; }));
+  EXPECT_FALSE(is_found([](wire::Hello& other) { ++other.mends->number; }));
+  EXPECT_FALSE(is_found([](wire::Hello& other) { ++other.head.node; }));
+  EXPECT_FALSE(is_found([](wire::Hello& other) { other.address = "elsewhere:7000"; }));
+}
+
+}  // namespace
+}  // namespace faro::links
