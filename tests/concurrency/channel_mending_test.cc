@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -293,6 +294,34 @@ TEST_P(ChannelMending, a_channel_is_drained_although_it_breaks) {
     }
   }
   EXPECT_GE(cut, has_data() ? 60u : 30u);
+}
+
+// Closing an endpoint waits until the other side knows of a channel that was drained before.
+TEST_P(ChannelMending, a_drained_channel_is_known_to_be_though_an_endpoint_is_closed_meanwhile) {
+  // Without heartbeats the next message of the client says that it has taken all.
+  SettingList settings = {{"transport", GetParam()}, {"liveness.timeout_ms", "3600000"}};
+  MendedChannel pair(settings);
+  pair.open();
+  pair.proxy.cut({{Of::control, Way::to_listener, 1, true}});
+  pair.client.close(Closing::drain);
+  while (!pair.client.closed) pair.client.advance(), pair.server.advance();
+  EXPECT_TRUE(is_ok(pair.client.cause));
+  std::thread closes([&] { pair.client.endpoint().close(); });
+  // It has begun to close when it takes no other channel.
+  settings.emplace_back("connect.timeout_ms", "1000");
+  Party other(config_of(settings), {.name = "other"});
+  do {
+    other.opened = other.closed = false;
+    other.connect(pair.client.endpoint().address(), false);
+    while (!other.opened && !other.closed) other.advance();
+    if (other.opened) other.close(Closing::now);
+    while (!other.closed) other.advance();
+  } while (other.opened);
+  EXPECT_EQ(other.cause.code(), Code::closed) << other.cause.to_string();
+  pair.proxy.reunite();
+  while (!pair.server.closed) pair.server.advance();
+  closes.join();
+  EXPECT_TRUE(is_ok(pair.server.cause));
 }
 
 TEST_P(ChannelMending, draining_takes_close_timeout_ms_at_most_though_the_link_is_being_mended) {

@@ -31,6 +31,7 @@ struct Cut {
   Of of = Of::any;
   Way way = Way::to_listener;
   uint64_t bytes = 0;  // that pass that way, counted from the cut before
+  bool stays = false;  // until they are reunited
 };
 
 /// Threads: any; it has one of its own. Owns: both halves of each connection.
@@ -78,6 +79,8 @@ class CuttingProxy {
     separates_ = true;
     while (open_ != 0) std::this_thread::yield();
   }
+  /// Takes connections again.
+  void reunite() { separates_ = false; }
 
  private:
   struct Pair {
@@ -130,6 +133,7 @@ class CuttingProxy {
       if (cuts_.front().bytes <= count) {
         count = cuts_.front().bytes;
         pair.broken = true;
+        separates_ = separates_ || cuts_.front().stays;
         cuts_.pop_front();
         left_ = cuts_.size();
       } else {
