@@ -1,10 +1,5 @@
-// CounterFile: the counters of one node, where other processes can read them. Threads count directly in the
+// CounterFile: the counters of one node, where other processes can read them (folder.h). Threads count directly in the
 // file's mapping: nothing is copied, and no thread publishes anything.
-//
-// The file appears whole under its name (faro-<pid>-<n>.counters), has mode 0600, and is locked for as long as
-// its process lives. The lock is an open file description lock, which the kernel drops with the process and
-// which readers can query without taking it. So a file without a lock is stale, no matter which process has
-// its pid by now, in any namespace.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +9,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "counters/folder.h"
 #include "counters/layout.h"
 #include "faro/status.h"
 
@@ -108,16 +104,5 @@ class CounterFile {
   const std::string folder_;
   std::string path_;
 };
-
-/// The ending of every counter file's name.
-inline constexpr char kFileEnding[] = ".counters";
-
-/// Whether the process that wrote the file is still alive. Threads: any. Blocks: never.
-bool is_locked(int fd) noexcept;
-/// The counter files in a folder, including stale ones and those of other users, sorted by name.
-std::vector<std::string> counter_files_in(const std::string& folder);
-/// Opens a counter file for reading if it is this user's, without following links. `named`: the user has named
-/// this very file; then root may read it, no matter who owns it. Errors: system_error.
-Result<base::UniqueFd> open_counter_file(const std::string& path, bool named = false);
 
 }  // namespace faro::counters

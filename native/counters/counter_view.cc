@@ -2,52 +2,19 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/printable.h"
 #include "counters/counter_file.h"
+#include "counters/descriptions.h"
 
 namespace faro::counters {
-namespace {
-
-template <size_t N>
-std::string text_of(const std::array<char, N>& chars) {
-  return base::printable(std::string(chars.data(), strnlen(chars.data(), N)));
-}
-
-// The state follows the name, which may hold anything: "12 (a) T (b) T 1 …" (proc(5)).
-bool is_stopped(uint32_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string stat((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const size_t name_end = stat.rfind(") ");
-  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
-  const char state = stat[name_end + 2];
-  return state == 'T' || state == 't';
-}
-
-// Values and records are the same list, of numbers and of atomics.
-template <typename Values, typename Record>
-Values values_of(const Record& record) {
-  Values values;
-  auto* const to = reinterpret_cast<uint64_t*>(&values);
-  const auto* const from = reinterpret_cast<const Counter*>(&record);
-  for (size_t i = 0; i < sizeof(Values) / sizeof(uint64_t); ++i)
-    to[i] = from[i].load(std::memory_order_relaxed);
-  return values;
-}
-
-}  // namespace
 
 uint32_t CounterView::count(Section section) const {
   return header().sections[static_cast<uint32_t>(section)].count;
@@ -84,18 +51,6 @@ Result<std::unique_ptr<CounterView>> CounterView::over(std::span<const std::byte
   std::unique_ptr<CounterView> view(new CounterView(memory, "memory"));
   FARO_RETURN_IF_ERROR(view->check());
   return view;
-}
-
-bool CounterView::copy_file(Lines& to, uint64_t offset, uint64_t bytes) const {
-  auto rest = std::as_writable_bytes(std::span(to)).first(bytes);
-  while (!rest.empty()) {
-    const ssize_t got = pread(fd_.get(), rest.data(), rest.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    rest = rest.subspan(static_cast<size_t>(got));
-    offset += static_cast<uint64_t>(got);
-  }
-  return true;
 }
 
 bool CounterView::copy_again(Section section) {
@@ -135,6 +90,7 @@ Status CounterView::check() {
                        "process's library",
                        path_, header().version, kLayoutVersion);
   }
+  if (header().kind != FileKind::session) return bad("it is not of a session");
   for (uint32_t s = 0; s < kSections; ++s) {
     const SectionPlace& place = header().sections[s];
     const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
@@ -168,10 +124,7 @@ void CounterView::add(Section section, uint32_t first, Values& sum) const {
   using Record = std::conditional_t<std::is_same_v<Values, OutgoingValues>, OutgoingCounters,
                                     IncomingCounters>;
   for (uint32_t k = 0; k < header().rings_per_lane; ++k) {
-    const Values one = values_of<Values>(at<Record>(section, first + k));
-    auto* const to = reinterpret_cast<uint64_t*>(&sum);
-    const auto* const from = reinterpret_cast<const uint64_t*>(&one);
-    for (size_t i = 0; i < sizeof(Values) / sizeof(uint64_t); ++i) to[i] += from[i];
+    add_values(values_of<Values>(at<Record>(section, first + k)), sum);
   }
 }
 
@@ -218,9 +171,10 @@ NodeView CounterView::view(bool whole) const {
   view.counters = values_of<NodeValues>(node);
   for (uint32_t n = 0; n < head.node_count; ++n) {
     const Peer& peer = at<Peer>(Section::peers, n);
+    auto counted = values_of<PeerValues>(at<PeerCounters>(Section::peer_counters, n));
+    count_until(view.read_ns, Scope::peer, counted);
     view.peers.push_back({n, text_of(peer.name), text_of(peer.transport), peer.incarnation,
-                          peer.first_worker, peer.worker_count,
-                          values_of<PeerValues>(at<PeerCounters>(Section::peer_counters, n))});
+                          peer.first_worker, peer.worker_count, counted});
   }
   for (uint32_t local = 0; local < head.local_worker_count; ++local) {
     view.workers.push_back(read_worker(local));

@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "counters/layout.h"
+#include "counters/reading.h"
 #include "faro/status.h"
 
 namespace faro::counters {
@@ -90,12 +91,6 @@ class CounterView {
   NodeView read();
 
  private:
-  /// As records lie in memory.
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  using Lines = std::vector<Line>;
-
   /// Over memory of someone else.
   CounterView(std::span<const std::byte> memory, std::string path)
       : memory_(memory), path_(std::move(path)) {}
@@ -107,7 +102,10 @@ class CounterView {
         path_(std::move(path)) {}
   Status check();
   /// False if the file has not all its bytes any more: then the copy is of no use.
-  bool copy_file(Lines& to, uint64_t offset, uint64_t bytes) const;
+  bool copy_file(Lines& to, uint64_t offset, uint64_t bytes) const {
+    return counters::copy_file(fd_.get(), std::as_writable_bytes(std::span(to)).first(bytes),
+                               offset);
+  }
   bool copy_again(Section section);
   template <typename Value>
   bool load(Section section, uint32_t index, Value& value) const;

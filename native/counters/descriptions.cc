@@ -22,6 +22,12 @@ constexpr Description describe(uint32_t id, Scope scope, Kind kind, size_t offse
   describe(id, Scope::outgoing, Kind::kind, offsetof(OutgoingValues, name), #name),
 #define FARO_INCOMING_COUNTER(id, name, kind, help) \
   describe(id, Scope::incoming, Kind::kind, offsetof(IncomingValues, name), #name),
+#define FARO_ENDPOINT_COUNTER(id, name, kind, help) \
+  describe(id, Scope::endpoint, Kind::kind, offsetof(EndpointValues, name), #name),
+#define FARO_POLLER_COUNTER(id, name, kind, help) \
+  describe(id, Scope::poller, Kind::kind, offsetof(PollerValues, name), #name),
+#define FARO_CHANNEL_COUNTER(id, name, kind, help) \
+  describe(id, Scope::channel, Kind::kind, offsetof(ChannelValues, name), #name),
 constexpr Description kRows[] = {
 #include "counters/counters.def"
 };
@@ -32,6 +38,9 @@ constexpr Description kRows[] = {
 #define FARO_WORKER_COUNTER FARO_HELP
 #define FARO_OUTGOING_COUNTER FARO_HELP
 #define FARO_INCOMING_COUNTER FARO_HELP
+#define FARO_ENDPOINT_COUNTER FARO_HELP
+#define FARO_POLLER_COUNTER FARO_HELP
+#define FARO_CHANNEL_COUNTER FARO_HELP
 constexpr std::string_view kHelp[] = {
 #include "counters/counters.def"
 };

@@ -21,6 +21,22 @@ uint64_t value_at(const Values& values, const Description& row) {
   return value;
 }
 
+/// The same, to be changed.
+template <typename Values>
+uint64_t& value_in(Values& values, const Description& row) {
+  return *reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(&values) + row.offset);
+}
+
+/// Makes of the moments of a record that was read at `now` how long ago they were.
+template <typename Values>
+void count_until(uint64_t now, Scope scope, Values& values) {
+  for (const Description& row : descriptions()) {
+    if (row.scope != scope || row.kind != Kind::since) continue;
+    uint64_t& value = value_in(values, row);
+    value = value == 0 || value > now ? 0 : now - value;
+  }
+}
+
 /// Calls visit(description, value) for every counter of a record of values.
 template <typename Values, typename Visit>
 void for_each_counter(Scope scope, const Values& values, Visit&& visit) {

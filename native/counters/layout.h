@@ -1,4 +1,5 @@
-// The layout of a counter file; README.md in this folder is the page of its bytes.
+// The layout of a counter file, and what the sections of a session's hold; those of an endpoint: endpoint_layout.h. README.md in
+// this folder is the page of the bytes.
 #pragma once
 
 #include <array>
@@ -12,7 +13,10 @@
 namespace faro::counters {
 
 inline constexpr uint64_t kMagic = 0x3152544e43524146;  // "FARCNTR1", little-endian
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
+
+/// Whose counters a file has.
+enum class FileKind : uint32_t { session, endpoint };
 
 enum class Section : uint32_t {
   descriptions,   ///< Description, one per row of counters.def
@@ -48,8 +52,8 @@ struct Header {
   uint64_t file_bytes = 0;
   uint64_t created_ns = 0;  ///< CLOCK_MONOTONIC, as all times in the file
   uint32_t pid = 0;         ///< in its own namespace
-  uint32_t reserved_number = 0;
-  uint32_t node = 0;
+  FileKind kind = FileKind::session;
+  uint32_t node = 0;  ///< this and all up to threshold_bytes: of a session
   uint32_t node_count = 0;
   uint32_t worker_count = 0;  ///< of the cluster
   uint32_t first_worker = 0;
@@ -74,8 +78,8 @@ struct Peer {
 };
 static_assert(sizeof(Peer) == 128 && std::is_trivially_copyable_v<Peer>);
 
-enum class Scope : uint32_t { node, peer, worker, outgoing, incoming };
-enum class Kind : uint32_t { total, now };
+enum class Scope : uint32_t { node, peer, worker, outgoing, incoming, endpoint, poller, channel };
+enum class Kind : uint32_t { total, now, since };
 
 /// A row of counters.def.
 struct Description {

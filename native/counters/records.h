@@ -47,6 +47,21 @@ struct IncomingList {
 #define FARO_INCOMING_COUNTER FARO_FIELD
 #include "counters/counters.def"
 };
+template <typename Cell>
+struct EndpointList {
+#define FARO_ENDPOINT_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct PollerList {
+#define FARO_POLLER_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct ChannelList {
+#define FARO_CHANNEL_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
 #undef FARO_FIELD
 
 using Counter = std::atomic<uint64_t>;
@@ -63,9 +78,17 @@ struct alignas(64) WorkerCounters : WorkerList<Counter> {};
 struct alignas(64) OutgoingCounters : OutgoingList<Counter> {};
 /// Of one ring's receiving end. Threads: the worker.
 struct alignas(64) IncomingCounters : IncomingList<Counter> {};
+/// Of an endpoint. Threads: the network thread.
+struct alignas(64) EndpointCounters : EndpointList<Counter> {};
+/// Threads: the poller's.
+struct alignas(64) PollerCounters : PollerList<Counter> {};
+/// Of a channel. Threads: the poller's, the network thread for what is about mending.
+struct alignas(64) ChannelCounters : ChannelList<Counter> {};
 
-static_assert(sizeof(NodeCounters) == 64 && sizeof(PeerCounters) == 64);
+static_assert(sizeof(NodeCounters) == 64 && sizeof(PeerCounters) == 128);
 static_assert(sizeof(WorkerCounters) == 128);
+static_assert(sizeof(EndpointCounters) == 128 && sizeof(PollerCounters) == 64);
+static_assert(sizeof(ChannelCounters) == 64);
 static_assert(sizeof(OutgoingCounters) == 64 && sizeof(IncomingCounters) == 64);
 
 using NodeValues = NodeList<uint64_t>;
@@ -73,6 +96,9 @@ using PeerValues = PeerList<uint64_t>;
 using WorkerValues = WorkerList<uint64_t>;
 using OutgoingValues = OutgoingList<uint64_t>;
 using IncomingValues = IncomingList<uint64_t>;
+using EndpointValues = EndpointList<uint64_t>;
+using PollerValues = PollerList<uint64_t>;
+using ChannelValues = ChannelList<uint64_t>;
 
 /// A record that is replaced as a whole by one thread and read by any, also of other processes: what
 /// a worker waits for, the state of a query. `Value` is plain and a multiple of 8 bytes.

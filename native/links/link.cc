@@ -163,7 +163,7 @@ void Link::break_off(const Status& cause) {
   if (state_.is(LinkState::mending)) return;
   base::log(LogLevel::info, "the link to {} has broken and is mended: {}", name(), cause.message());
   const base::Nanoseconds now = context_.reactor->clock().now_ns();
-  state_.mend(base::deadline_after(now, context_.mending.limit), cause);
+  state_.mend(now, base::deadline_after(now, context_.mending.limit), cause);
 }
 
 void Link::resume(std::unique_ptr<ControlConnection> connection,

@@ -28,6 +28,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "counters/records.h"
 #include "faro/status.h"
 #include "links/link_watch.h"
 
@@ -55,6 +56,11 @@ class LinkState {
     Status cause;
   };
 
+  /// Counts how often the link was mended, and since when it is being mended. Both outlive it.
+  void count_in(counters::Counter& mended, counters::Counter& mending_ns) noexcept {
+    mended_ = &mended;
+    mending_ns_ = &mending_ns;
+  }
   /// Tells `watch` from now on, which outlives the link's place in a table, when the link has to be looked at.
   void set_watch(LinkWatch& watch) { watch_ = &watch; }
 
@@ -72,6 +78,10 @@ class LinkState {
   /// admitted → setting_up → up; up → leaving. Release: what was stored before is seen by connected().
   void advance(Phase to) {
     if (watch_ != nullptr && is(mending) != (to == mending)) watch_->note_mending(to == mending);
+    if (is(mending) && to != mending) {
+      counters::set(*mending_ns_, 0);
+      if (to == up) counters::count(*mended_);
+    }
     phase_.store(to, std::memory_order_release);
   }
   void suspend(base::Nanoseconds until, const Status& cause) {
@@ -80,8 +90,9 @@ class LinkState {
     if (watch_ != nullptr) watch_->note_due(until);
     advance(connected() ? suspended : setup_suspended);
   }
-  /// up, suspended → mending, until then at most.
-  void mend(base::Nanoseconds until, const Status& cause) {
+  /// up, suspended → mending, from `now` on and until then at most.
+  void mend(base::Nanoseconds now, base::Nanoseconds until, const Status& cause) {
+    counters::set(*mending_ns_, now);
     suspension_ = {until, cause};
     if (watch_ != nullptr) watch_->note_due(until);
     advance(mending);
@@ -118,6 +129,9 @@ class LinkState {
   std::atomic<Phase> phase_{admitted};  // network thread; from up to losing also any other
   LinkWatch* watch_ = nullptr;          // null: nobody looks
   Suspension suspension_;               // in the two suspended phases, and mending
+  counters::Counter own_mended_{0}, own_mending_ns_{0};  // until count_in
+  counters::Counter* mended_ = &own_mended_;
+  counters::Counter* mending_ns_ = &own_mending_ns_;
 };
 
 }  // namespace faro::links

@@ -55,6 +55,11 @@ Link& LinkTable::add(std::unique_ptr<Link> link) {
   return *place;
 }
 
+void LinkTable::count_mendings(uint32_t peer, counters::Counter& mended,
+                               counters::Counter& mending_ns) {
+  if (links_[peer] != nullptr) links_[peer]->state_.count_in(mended, mending_ns);
+}
+
 bool LinkTable::retire(uint32_t peer) {
   const bool came_up = links_[peer]->data() != nullptr;
   std::shared_ptr<transport::DataLink> absent;

@@ -54,6 +54,8 @@ class LinkTable {
 
   /// Puts a link into the place context().peer_node, which is empty.
   Link& add(std::unique_ptr<Link> link);
+  /// Has the mendings of the peer's link counted, see LinkState::count_in; no effect if there is none.
+  void count_mendings(uint32_t peer, counters::Counter& mended, counters::Counter& mending_ns);
   /// A link of the table has come up.
   void note_up() noexcept { changes_.fetch_add(1, std::memory_order_release); }
   /// Takes the peer's link out of the table. Returns whether it had come up: then data() is another link now.

@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "base/return_if_error.h"
+#include "counters/counter_view.h"
+#include "counters/prometheus_text.h"
 #include "faro/config.h"
 #include "transport/shm/local_link.h"
 
@@ -158,9 +160,12 @@ Status Resources::make_counters() {
 
 Status Resources::start_metrics() {
   if (settings_.metrics_listen.empty()) return Status::Ok();
-  FARO_ASSIGN_OR_RETURN(ScrapeAccess access, ScrapeAccess::load(settings_));
-  FARO_ASSIGN_OR_RETURN(metrics_, MetricsEndpoint::start(settings_.metrics_listen,
-                                                         std::move(access), counters_->memory()));
+  FARO_ASSIGN_OR_RETURN(auto access, metrics::ScrapeAccess::load(settings_));
+  FARO_ASSIGN_OR_RETURN(auto made, counters::CounterView::over(counters_->memory()));
+  const std::shared_ptr<counters::CounterView> view = std::move(made);
+  FARO_ASSIGN_OR_RETURN(metrics_, metrics::MetricsEndpoint::start(
+                                      settings_.metrics_listen, std::move(access),
+                                      [view] { return counters::prometheus_text(view->read()); }));
   base::log(LogLevel::info, "{}: metrics at {}", topology_.own().name, metrics_->url());
   return Status::Ok();
 }

@@ -15,9 +15,9 @@
 #include "links/memory_budget.h"
 #include "links/network.h"
 #include "links/transports.h"
+#include "metrics/metrics_endpoint.h"
 #include "ring/doorbell.h"
 #include "ring/ready_set.h"
-#include "session/metrics_endpoint.h"
 #include "session/topology.h"
 #include "transport/shm/node_doorbells.h"
 #include "transport/transport.h"
@@ -92,7 +92,7 @@ class Resources {
   const Topology& topology_;
   links::Network& network_;
   std::unique_ptr<counters::CounterFile> counters_;
-  std::unique_ptr<MetricsEndpoint> metrics_;  // null: not configured
+  std::unique_ptr<metrics::MetricsEndpoint> metrics_;  // null: not configured
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
   std::vector<transport::WorkerEnd> workers_;

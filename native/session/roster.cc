@@ -59,6 +59,11 @@ void log_opened(const Topology& topology, const links::LinkTable& links, const R
             static_cast<double>(took) / 1e6);
 }
 
+void count_mendings(links::LinkTable& links, Resources& resources, uint32_t peer) {
+  counters::PeerCounters& counted = resources.counters().peer(peer);
+  links.count_mendings(peer, counted.mended, counted.mending_ns);
+}
+
 }  // namespace
 
 Roster::Roster(const base::Settings& settings, Observer& observer, Topology& topology,
@@ -138,6 +143,7 @@ void Roster::finish_opening() {
     const auto data = is_own ? resources_.local_link() : links_.data(node.number);
     resources_.count_link(node.number, *data, node.incarnation,
                           is_own || links_.connected(node.number));
+    count_mendings(links_, resources_, node.number);
   }
   resources_.counters().opened();
   phase_ = Phase::open;
@@ -452,6 +458,7 @@ void Roster::on_up(links::Link& link) {
   base::log(LogLevel::info, "{}: {} has joined and is linked by {}", identity_.name, link.name(),
             links::transport_name(link));
   resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
+  count_mendings(links_, resources_, peer);
   links_.note_up();
   observer_.on_links_changed();
   departed_.joins(peer);

@@ -8,8 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "counters/counter_view.h"
+#include "counters/folder.h"
 #include "support/certificates.h"
 #include "support/mended_pair.h"
+#include "support/temporary_folder.h"
 #include "support/watchdog.h"
 
 namespace faro::test {
@@ -67,6 +70,52 @@ TEST_P(Mending, a_hundred_cuts_in_a_row_lose_no_query) {
   pair.proxy().cut(cuts);
   while (pair.proxy().left() != 0 && !HasFailure()) pair.expect_complete(300);
   pair.expect_complete(1000);
+}
+
+/// What the nodes of a pair show of the link to each other.
+class ShownLinks {
+ public:
+  explicit ShownLinks(const std::string& folder) {
+    for (const std::string& path : counters::counter_files_in(folder))
+      views_.push_back(value_of(counters::CounterView::open(path)));
+  }
+  std::vector<counters::PeerValues> read() {
+    std::vector<counters::PeerValues> links;
+    for (const auto& view : views_) {
+      const counters::NodeView node = view->read();
+      links.push_back(node.peers[1 - node.node].counters);
+    }
+    return links;
+  }
+
+ private:
+  std::vector<std::unique_ptr<counters::CounterView>> views_;
+};
+
+TEST_P(Mending, is_counted_and_seen_while_it_goes_on) {
+  TemporaryFolder folder;
+  MendedPair pair(with({{"link.mend_ms", "60000"}, {"counters.folder", folder.path()}}));
+  pair.expect_complete(10);
+  ShownLinks shown(folder.path());
+  for (const counters::PeerValues& link : shown.read()) {
+    EXPECT_EQ(link.mended, 0u);
+    EXPECT_EQ(link.mending_ns, 0u);
+  }
+  pair.proxy().cut({{Of::control, Way::to_listener, 1}});
+  while (pair.proxy().left() != 0 && !HasFailure()) pair.expect_complete(300);
+  pair.expect_complete(300);
+  for (const counters::PeerValues& link : shown.read()) {
+    EXPECT_GE(link.mended, 1u);
+    EXPECT_EQ(link.mending_ns, 0u);
+    EXPECT_EQ(link.connected, 1u);
+  }
+  pair.proxy().separate();
+  const auto are_mended = [&] {
+    for (const counters::PeerValues& link : shown.read())
+      if (link.mending_ns == 0) return false;
+    return true;
+  };
+  while (!are_mended()) std::this_thread::yield();  // the watchdog ends what hangs
 }
 
 // The handshakes of TLS are cut, too.

@@ -14,15 +14,17 @@
 #include "base/return_if_error.h"
 #include "base/unique_fd.h"
 #include "counters/counter_file.h"
+#include "counters/counter_view.h"
+#include "counters/prometheus_text.h"
 #include "faro/log.h"
-#include "session/metrics_endpoint.h"
+#include "metrics/metrics_endpoint.h"
 #include "support/certificates.h"
 #include "support/log_lines.h"
 #include "support/secret_file.h"
 #include "support/session_cluster.h"
 #include "transport/tcp/socket_address.h"
 
-namespace faro::session {
+namespace faro::metrics {
 namespace {
 
 base::Settings without_tls() {
@@ -88,7 +90,10 @@ class MetricsEndpointTest : public testing::Test {
   Result<std::unique_ptr<MetricsEndpoint>> start(const std::string& address,
                                                  const base::Settings& settings = without_tls()) {
     FARO_ASSIGN_OR_RETURN(ScrapeAccess access, ScrapeAccess::load(settings));
-    return MetricsEndpoint::start(address, std::move(access), counters_->memory());
+    FARO_ASSIGN_OR_RETURN(auto made, counters::CounterView::over(counters_->memory()));
+    const std::shared_ptr<counters::CounterView> view = std::move(made);
+    return MetricsEndpoint::start(address, std::move(access),
+                                  [view] { return counters::prometheus_text(view->read()); });
   }
   /// At every address of the host, which other hosts reach; here it is asked at loopback.
   void start_for_all(const base::Settings& settings) {
@@ -334,31 +339,47 @@ TEST(SessionMetrics, open_refuses_to_show_them_to_others_without_a_token_or_tls)
   EXPECT_TRUE(test::is_ok(test::SessionCluster(1, with_token).status()));
 }
 
+/// The address of the next metrics endpoint, which the log names.
+class LoggedAddress {
+ public:
+  LoggedAddress() {
+    set_log_level(LogLevel::info);
+    set_log_sink([this](LogLevel, std::string_view line) {
+      const size_t at = line.find("http://");
+      if (at == std::string_view::npos) return;
+      std::lock_guard lock(mutex_);
+      address_ = line.substr(at + 7, line.rfind('/') - at - 7);
+    });
+  }
+  ~LoggedAddress() {
+    set_log_sink(nullptr);
+    set_log_level(LogLevel::warning);
+  }
+  std::string get() {
+    std::lock_guard lock(mutex_);
+    return address_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string address_;
+};
+
 TEST(SessionMetrics, are_at_the_address_that_the_log_names_until_close) {
-  std::mutex mutex;
-  std::string address;
-  set_log_level(LogLevel::info);
-  set_log_sink([&](LogLevel, std::string_view line) {
-    const size_t at = line.find("http://");
-    if (at == std::string_view::npos) return;
-    std::lock_guard lock(mutex);
-    address = line.substr(at + 7, line.rfind('/') - at - 7);
-  });
+  LoggedAddress address;
   {
     test::SessionCluster cluster(1, {{"cluster.id", "faro"},
                                      {"metrics.listen", "127.0.0.1:0"},
                                      {"counters.folder", ""},
                                      {"cluster.workers", "2"}});
     ASSERT_TRUE(test::is_ok(cluster.status()));
-    const std::string text = scrape(address);
+    const std::string text = scrape(address.get());
     test::expect_contains(text, "faro_open{cluster=\"faro\",node=\"0\"} 1\n");
     test::expect_contains(text,
                           "faro_worker_waits_total{cluster=\"faro\",node=\"0\",worker=\"1\"} 0\n");
   }
-  set_log_sink(nullptr);
-  set_log_level(LogLevel::warning);
-  EXPECT_FALSE(connect_to(address).valid());
+  EXPECT_FALSE(connect_to(address.get()).valid());
 }
 
 }  // namespace
-}  // namespace faro::session
+}  // namespace faro::metrics

@@ -1,5 +1,5 @@
-// `faro stat` and Prometheus read the counter files of other processes: a file of a real node, of which
-// the input changes any bytes, also between two looks.
+// `faro stat` and Prometheus read the counter files of other processes: files of a real node and of a real endpoint, of
+// which the input changes any bytes, also between two looks.
 #include <cstring>
 #include <memory>
 #include <new>
@@ -7,6 +7,8 @@
 
 #include "counters/counter_file.h"
 #include "counters/counter_view.h"
+#include "counters/endpoint_file.h"
+#include "counters/endpoint_view.h"
 #include "counters/prometheus_text.h"
 #include "fuzz/fuzz_target.h"
 
@@ -14,6 +16,8 @@ namespace faro::fuzz {
 namespace {
 
 using counters::CounterFile;
+using counters::EndpointFile;
+using counters::EndpointView;
 using counters::NodeView;
 
 // What can be shown of a file is bounded by its size; an entry of a view takes at most that many times
@@ -31,7 +35,7 @@ counters::Shape shape() {
 }
 
 /// The file of a node that has opened, as bytes; made once.
-std::span<const std::byte> good_file() {
+std::span<const std::byte> file_of_node() {
   static const std::unique_ptr<CounterFile> file = [] {
     auto made = std::move(*CounterFile::make(shape(), "", 1));
     for (uint32_t node = 0; node < 2; ++node) {
@@ -42,6 +46,27 @@ std::span<const std::byte> good_file() {
       made->set_peer(node, peer);
     }
     made->opened();
+    return made;
+  }();
+  return file->memory();
+}
+
+/// The same of an endpoint with two channels.
+std::span<const std::byte> file_of_endpoint() {
+  static const std::unique_ptr<EndpointFile> file = [] {
+    auto made = std::move(*EndpointFile::make({.cluster = "faro",
+                                               .name = "e",
+                                               .address = "h0:7000",
+                                               .poller_count = 2,
+                                               .channel_limit = 100},
+                                              "", 1));
+    made->listens(1);
+    for (uint32_t index = 0; index < 2; ++index) {
+      counters::ChannelState state;
+      state.life = counters::ChannelLife::open;
+      std::string_view("e2").copy(state.peer.data(), state.peer.size() - 1);
+      (*made->channel(index))->state.store(state);
+    }
     return made;
   }();
   return file->memory();
@@ -86,7 +111,20 @@ void check(const NodeView& view, size_t file_bytes) {
   }
 }
 
-void check_page(const NodeView& view) {
+void check(const EndpointView& view, size_t file_bytes) {
+  const size_t entries = view.pollers.size() + view.channels.size();
+  require(entries <= file_bytes / 64, "a small file makes no large view");
+  require(printable(view.cluster) && printable(view.full_name()), "what is shown is printable");
+  for (const auto& channel : view.channels) {
+    require(channel.life != counters::ChannelLife::none, "a channel that is shown is one");
+    require(printable(channel.peer) && printable(channel.address) && printable(channel.transport) &&
+                printable(channel.failure),
+            "what is shown is printable");
+  }
+}
+
+template <typename View>
+void check_page(const View& view) {
   const std::string page = counters::prometheus_text(view);
   size_t lines = 0;
   for (std::string_view rest = page; !rest.empty(); ++lines) {
@@ -99,27 +137,33 @@ void check_page(const NodeView& view) {
   require(lines > 10, "a page has lines");
 }
 
-}  // namespace
-
-void run_target(Input input) {
-  const auto good = good_file();
+/// `Reader`: of such files as `good`.
+template <typename Reader>
+void read_changed(Input input, std::span<const std::byte> good) {
   // Perhaps cut short.
   const uint16_t cut = input.number<uint16_t>();
   const Copy file(good.first(good.size() - cut % good.size()));
   for (uint32_t changes = input.below(16); changes > 0; --changes) change(input, file.memory());
-  const auto opened = counters::CounterView::over(file.memory());
+  const auto opened = Reader::over(file.memory());
   if (!opened.ok()) {
     return require(
         opened.status().code() == Code::invalid_argument && !opened.status().message().empty(),
         "why it is no counter file is said");
   }
   for (int look = 0; look < 2; ++look) {
-    const NodeView view = (*opened)->read();
+    const auto view = (*opened)->read();
     check(view, file.memory().size());
     check_page(view);
     if (input.empty()) return;
     change(input, file.memory());
   }
+}
+
+}  // namespace
+
+void run_target(Input input) {
+  read_changed<counters::CounterView>(input, file_of_node());
+  read_changed<counters::EndpointCounterView>(input, file_of_endpoint());
 }
 
 }  // namespace faro::fuzz

@@ -7,7 +7,7 @@
 
 #include "fuzz/fuzz_target.h"
 #include "links/secret.h"
-#include "session/scrape.h"
+#include "metrics/scrape.h"
 #include "wire/control.h"
 #include "wire/fields.h"
 #include "wire/preamble.h"
@@ -153,15 +153,15 @@ void check_scrape(std::span<const std::byte> bytes,
                   const std::shared_ptr<const links::Secret>& token) {
   const std::string_view text = text_of(bytes);
   const auto page = [] { return std::string("the page"); };
-  session::Scrape whole(token);
-  session::Scrape parts(token);
+  metrics::Scrape whole(token);
+  metrics::Scrape parts(token);
   whole.add(text, page);
   const size_t middle = text.size() / 2;
   parts.add(text.substr(0, middle), page);
   if (!parts.answered()) parts.add(text.substr(middle), page);
   require(whole.answered() == !whole.answer().empty(), "an answer has bytes");
   if (!whole.answered()) {
-    return require(!parts.answered() && text.size() <= session::Scrape::kRequestLimit,
+    return require(!parts.answered() && text.size() <= metrics::Scrape::kRequestLimit,
                    "a request that goes on is bounded");
   }
   require(whole.answer().starts_with("HTTP/1.1 "), "an answer is one of HTTP");
@@ -174,7 +174,7 @@ void check_scrape(std::span<const std::byte> bytes,
   } else if (text.find(kToken) == std::string_view::npos) {
     require(!has_page, "the page goes to who shows the token");
   }
-  if (text.size() <= session::Scrape::kRequestLimit && parts.answered() && middle < text.size() &&
+  if (text.size() <= metrics::Scrape::kRequestLimit && parts.answered() && middle < text.size() &&
       text.substr(0, middle).find("\r\n\r\n") == std::string_view::npos) {
     require(parts.answer() == whole.answer(), "the answer does not depend on the pieces");
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "counters/descriptions.h"
 #include "counters/layout.h"
 #include "support/data_header.h"
 #include "wire/control.h"
@@ -340,6 +341,16 @@ void write_counter_files(const Corpus& corpus) {
   for (size_t at = 0; at < offsetof(counters::Header, reserved); at += 24) {
     corpus.add("header_changed_at_" + std::to_string(at),
                Seed().moves({0, 0, 1, 0}).value(static_cast<uint16_t>(at)).moves({3, 1, 0, 0, 0}));
+  }
+  // Behind the descriptions, between the two looks: what an endpoint, its pollers and its channels have counted.
+  const size_t first =
+      sizeof(counters::Header) + counters::descriptions().size() * sizeof(counters::Description);
+  for (size_t at = 0; at < 1920; at += 128) {
+    corpus.add("record_changed_at_" + std::to_string(at),
+               Seed()
+                   .moves({0, 0, 0, 1})
+                   .value(static_cast<uint16_t>(first + at))
+                   .moves({7, 255, 1, 0, 0, 0, 255, 0, 128}));
   }
 }
 

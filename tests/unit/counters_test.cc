@@ -60,24 +60,33 @@ TEST(Counters, have_ids_and_names_that_are_used_once) {
 
 // What other versions and other tools rely on: a change of these is a new kLayoutVersion.
 TEST(Counters, keep_their_ids_and_places) {
-  const std::map<std::string, std::pair<uint32_t, uint32_t>> expected = {
-      {"overflow_memory_bytes", {1, 0}},
-      {"open", {8, 56}},
-      {"connected", {20, 0}},
-      {"rows_sent", {40, 0}},
-      {"blocked_ns", {45, 40}},
-      {"held_frames", {52, 96}},
-      {"bytes_sent", {61, 8}},
-      {"no_room", {63, 24}},
-      {"bytes_received", {81, 8}},
-      {"unreleased_bytes", {83, 24}}};
+  struct Place {
+    const char* name;
+    uint32_t offset;
+  };
+  const std::map<uint32_t, Place> expected = {{1, {"overflow_memory_bytes", 0}},
+                                              {8, {"open", 56}},
+                                              {20, {"connected", 0}},
+                                              {29, {"mending_ns", 72}},
+                                              {40, {"rows_sent", 0}},
+                                              {45, {"blocked_ns", 40}},
+                                              {52, {"held_frames", 96}},
+                                              {61, {"bytes_sent", 8}},
+                                              {63, {"no_room", 24}},
+                                              {81, {"bytes_received", 8}},
+                                              {83, {"unreleased_bytes", 24}},
+                                              {100, {"listening", 0}},
+                                              {108, {"ticks", 64}},
+                                              {124, {"asleep_ns", 32}},
+                                              {140, {"held_frames", 0}},
+                                              {143, {"mending_ns", 24}}};
   size_t found = 0;
   for (const Description& row : descriptions()) {
-    const auto place = expected.find(row.name.data());
+    const auto place = expected.find(row.id);
     if (place == expected.end()) continue;
     ++found;
-    EXPECT_EQ(row.id, place->second.first) << row.name.data();
-    EXPECT_EQ(row.offset, place->second.second) << row.name.data();
+    EXPECT_STREQ(row.name.data(), place->second.name);
+    EXPECT_EQ(row.offset, place->second.offset) << row.name.data();
   }
   EXPECT_EQ(found, expected.size());
 }

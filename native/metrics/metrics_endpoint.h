@@ -1,28 +1,27 @@
-// MetricsEndpoint: answers GET /metrics over HTTP or HTTPS with a node's counters, for Prometheus.
+// MetricsEndpoint: answers GET /metrics over HTTP or HTTPS with the counters of a node or an endpoint, for Prometheus.
 //
-// Its own thread touches only its sockets and the counters, which it reads as any other process would. So a
+// Its own thread touches only its sockets and the page, which reads the counters as any other process would. So a
 // client that scrapes slowly, often, or with garbage can at most delay other scrapers. Requests are limited in
 // size, number and time, one per connection. When there are too many connections the oldest is dropped.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
-#include <span>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/unique_fd.h"
-#include "counters/counter_view.h"
 #include "faro/status.h"
 #include "links/log_limiter.h"
 #include "links/secret.h"
-#include "session/scrape.h"
+#include "metrics/scrape.h"
 #include "tls/credentials.h"
 #include "tls/socket.h"
 
-namespace faro::session {
+namespace faro::metrics {
 
 /// Who may read the counters. At addresses that other hosts reach one of the two is needed: with credentials these are
 /// served by HTTPS, to whoever shows the token, or, if there is none, a certificate of security.authority.
@@ -36,13 +35,14 @@ struct ScrapeAccess {
 
 class MetricsEndpoint {
  public:
-  /// Listens at an address ("127.0.0.1:9464", "[::1]:9464", "0.0.0.0:9464") and starts the thread. `counters`
-  /// outlives it.
+  /// Makes the text of GET /metrics. Threads: the endpoint's own. Exceptions are logged.
+  using Page = std::function<std::string()>;
+
+  /// Listens at an address ("127.0.0.1:9464", "[::1]:9464", "0.0.0.0:9464") and starts the thread.
   /// Errors: config_invalid (an address that other hosts reach, where anyone could read them); address_in_use;
   /// system_error.
   static Result<std::unique_ptr<MetricsEndpoint>> start(const std::string& address,
-                                                        ScrapeAccess access,
-                                                        std::span<const std::byte> counters);
+                                                        ScrapeAccess access, Page page);
   /// Ends the thread; connections are cut off.
   ~MetricsEndpoint();
   MetricsEndpoint(const MetricsEndpoint&) = delete;
@@ -62,7 +62,7 @@ class MetricsEndpoint {
   };
 
   MetricsEndpoint(base::UniqueFd listener, std::string address, ScrapeAccess access,
-                  base::UniqueFd stop, std::unique_ptr<counters::CounterView> view);
+                  base::UniqueFd stop, Page page);
   void run() noexcept;
   void round();
   void accept_some();
@@ -76,7 +76,7 @@ class MetricsEndpoint {
   const ScrapeAccess access_;
   const base::UniqueFd listener_;
   const base::UniqueFd stop_;  // an eventfd
-  const std::unique_ptr<counters::CounterView> view_;
+  const Page page_;
   std::list<Connection> connections_;  // the thread's; oldest first
   base::Nanoseconds accept_after_ = 0;
   links::LogLimiter log_limiter_;
@@ -84,4 +84,4 @@ class MetricsEndpoint {
   std::thread thread_;
 };
 
-}  // namespace faro::session
+}  // namespace faro::metrics

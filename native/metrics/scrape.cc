@@ -1,11 +1,11 @@
-#include "session/scrape.h"
+#include "metrics/scrape.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-namespace faro::session {
+namespace faro::metrics {
 namespace {
 
 // `more`: further headers, each with its line's end.
@@ -81,4 +81,4 @@ void Scrape::add(std::string_view bytes, const std::function<std::string()>& pag
   }
 }
 
-}  // namespace faro::session
+}  // namespace faro::metrics

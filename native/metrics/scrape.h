@@ -1,4 +1,4 @@
-// Scrape: one HTTP request for a node's counters and the answer to it, without sockets.
+// Scrape: one HTTP request for counters and the answer to it, without sockets.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "links/secret.h"
 
-namespace faro::session {
+namespace faro::metrics {
 
 /// Threads: one. The input is untrusted: it takes at most kRequestLimit bytes and one more piece.
 class Scrape {
@@ -39,4 +39,4 @@ class Scrape {
   std::string answer_;
 };
 
-}  // namespace faro::session
+}  // namespace faro::metrics

@@ -1,4 +1,4 @@
-#include "session/metrics_endpoint.h"
+#include "metrics/metrics_endpoint.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -17,11 +17,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "counters/prometheus_text.h"
 #include "links/listener.h"
 #include "transport/tcp/socket_address.h"
 
-namespace faro::session {
+namespace faro::metrics {
 namespace {
 
 // Prometheus scrapes from one place, now and then.
@@ -50,8 +49,8 @@ Result<ScrapeAccess> ScrapeAccess::load(const base::Settings& settings) {
   return access;
 }
 
-Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
-    const std::string& address, ScrapeAccess access, std::span<const std::byte> counters) {
+Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(const std::string& address,
+                                                                ScrapeAccess access, Page page) {
   Result<links::Listener> listener = links::Listener::bind(address);
   if (!listener.ok()) {
     return base::error(listener.status().code(), "metrics.listen: {}", listener.status().message());
@@ -68,21 +67,20 @@ Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(
   }
   base::UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop.valid()) return base::error(Code::system_error, "eventfd: {}", std::strerror(errno));
-  FARO_ASSIGN_OR_RETURN(auto view, counters::CounterView::over(counters));
   std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint(
-      std::move(*listener).take(), bound, std::move(access), std::move(stop), std::move(view)));
+      std::move(*listener).take(), bound, std::move(access), std::move(stop), std::move(page)));
   FARO_ASSIGN_OR_RETURN(endpoint->thread_,
                         base::start_thread(kThreadName, [self = endpoint.get()] { self->run(); }));
   return endpoint;
 }
 
 MetricsEndpoint::MetricsEndpoint(base::UniqueFd listener, std::string address, ScrapeAccess access,
-                                 base::UniqueFd stop, std::unique_ptr<counters::CounterView> view)
+                                 base::UniqueFd stop, Page page)
     : address_(std::move(address)),
       access_(std::move(access)),
       listener_(std::move(listener)),
       stop_(std::move(stop)),
-      view_(std::move(view)) {}
+      page_(std::move(page)) {}
 
 MetricsEndpoint::~MetricsEndpoint() {
   const uint64_t one = 1;
@@ -191,12 +189,11 @@ bool MetricsEndpoint::read_request(Connection& connection) {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got < 0 && errno == EPROTO) log_refused(socket.get(), socket.tls()->failure().to_string());
     if (got <= 0) return false;
-    connection.scrape.add({bytes, static_cast<size_t>(got)},
-                          [this] { return counters::prometheus_text(view_->read()); });
+    connection.scrape.add({bytes, static_cast<size_t>(got)}, page_);
   } while (!connection.scrape.answered() && socket.pending() > 0);
   if (connection.scrape.refused())
     log_refused(socket.get(), "it does not show the token of metrics.token_file");
   return true;
 }
 
-}  // namespace faro::session
+}  // namespace faro::metrics
