@@ -208,6 +208,12 @@ void explain_in(const Cluster& cluster, const QueryId& id, ExplainedQuery& out) 
       ++ends[fmt::format("worker {} of {} (pid {}) was sent rows of stage {} and has not opened it",
                          state->unopened_worker, now.self().name, now.pid, state->unopened_stage)];
     }
+    for (const PeerView& peer : now.peers) {
+      if (peer.counters.mending_ns == 0) continue;
+      (void)ends[fmt::format("the link of {} to {} has been broken for {}, and is being mended",
+                             now.self().name, peer.name,
+                             seconds_text(static_cast<double>(peer.counters.mending_ns) / 1e9))];
+    }
     for (const WorkerView& worker : now.workers) {
       if (worker.wait.kind == WaitKind::none || worker.wait.query != id) continue;
       out.waits.push_back({number, now.pid, worker.number,

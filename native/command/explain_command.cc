@@ -7,6 +7,7 @@
 
 #include "command/commands.h"
 #include "command/explain.h"
+#include "command/explain_channels.h"
 #include "command/node_watch.h"
 #include "command/stat_report.h"
 #include "command/subcommand.h"
@@ -21,22 +22,33 @@ struct Flags {
   bool json = false;
 };
 
-int run(Flags& flags) {
-  Result<std::vector<NodeChange>> nodes = flags.watch.look();
-  if (nodes.ok() && !nodes->empty()) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval_s));
-    nodes = flags.watch.look();
+std::string text_of(const std::vector<ExplainedQuery>& queries,
+                    const std::vector<ExplainedChannel>& channels, const std::string& query) {
+  if (!queries.empty() || !channels.empty()) {
+    const bool both = !queries.empty() && !channels.empty();
+    return explain_text(queries) + (both ? "\n" : "") + explain_channels_text(channels);
   }
-  if (!nodes.ok()) return report_error("explain", nodes.status());
-  if (nodes->empty()) return report_error("explain", flags.watch.none());
-  const std::vector<ExplainedQuery> queries = explain(*nodes, flags.query);
+  if (!query.empty()) return fmt::format("no query {} runs on the nodes of this host\n", query);
+  return "no query runs on the nodes of this host, and no channel of its endpoints waits\n";
+}
+
+int run(Flags& flags) {
+  Result<Sample> sample = flags.watch.look();
+  if (sample.ok() && !sample->empty()) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval_s));
+    sample = flags.watch.look();
+  }
+  if (!sample.ok()) return report_error("explain", sample.status());
+  if (sample->empty()) return report_error("explain", flags.watch.none());
+  const std::vector<ExplainedQuery> queries = explain(sample->nodes, flags.query);
+  std::vector<ExplainedChannel> channels;
+  if (flags.query.empty()) channels = explain_channels(sample->endpoints);
   if (flags.json) {
-    fmt::print("{}\n", json_text(explain_json(queries), true));
-  } else if (queries.empty()) {
-    fmt::print("no {} on the nodes of this host\n",
-               flags.query.empty() ? "query runs" : "query " + flags.query + " runs");
+    Json json = explain_json(queries);
+    json["channels"] = explain_channels_json(channels);
+    fmt::print("{}\n", json_text(json, true));
   } else {
-    fmt::print("{}", explain_text(queries));
+    fmt::print("{}", text_of(queries, channels, flags.query));
   }
   return kExitOk;
 }
@@ -46,7 +58,9 @@ int run(Flags& flags) {
 void add_explain_command(CLI::App& app, int& exit_code) {
   auto [command, flags] =
       add_subcommand(app, exit_code, "explain",
-                     "Why a query is stuck: which worker waits for what on which peer", run);
+                     "Why a query is stuck: which worker waits for what on which peer; and what\n"
+                     "channels of endpoints wait for",
+                     run);
   flags.watch.add_to(command);
   command.add_option("--query", flags.query, "Only this query")->type_name("ISSUER:NUMBER");
   command

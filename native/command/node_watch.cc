@@ -22,9 +22,9 @@ template <typename Values>
 void subtract(Scope scope, const Values& before, Values& now) {
   for (const Description& row : descriptions()) {
     if (row.scope != scope || row.kind != Kind::total) continue;
-    const auto* const from = reinterpret_cast<const std::byte*>(&before) + row.offset;
-    auto* const to = reinterpret_cast<std::byte*>(&now) + row.offset;
-    *reinterpret_cast<uint64_t*>(to) -= *reinterpret_cast<const uint64_t*>(from);
+    const uint64_t from = value_at(before, row);
+    uint64_t& to = value_in(now, row);
+    to = to > from ? to - from : 0;
   }
 }
 
@@ -42,10 +42,31 @@ NodeView difference(const NodeView& before, NodeView now) {
   return now;
 }
 
+void subtract(const ChannelCounts& before, ChannelCounts& now) {
+  subtract(Scope::outgoing, before.sent, now.sent);
+  subtract(Scope::incoming, before.received, now.received);
+  subtract(Scope::channel, before.counters, now.counters);
+}
+
+EndpointView difference(const EndpointView& before, EndpointView now) {
+  subtract(Scope::endpoint, before.counters, now.counters);
+  for (size_t i = 0; i < now.pollers.size() && i < before.pollers.size(); ++i)
+    subtract(Scope::poller, before.pollers[i], now.pollers[i]);
+  subtract(before.all, now.all);
+  auto old = before.channels.begin();  // both are sorted by index
+  for (ChannelView& channel : now.channels) {
+    while (old != before.channels.end() && old->index < channel.index) ++old;
+    const bool is_same = old != before.channels.end() && old->index == channel.index &&
+                         old->generation == channel.generation;
+    if (is_same) subtract(old->counts, channel.counts);
+  }
+  return now;
+}
+
 }  // namespace
 
 void NodeWatch::add_to(CLI::App& app) {
-  app.add_option("--pid", pid_, "Only the nodes of this process")->type_name("PID");
+  app.add_option("--pid", pid_, "Only the nodes and endpoints of this process")->type_name("PID");
   app.add_option("--counter-file", file_, "Only this file, even if its process has ended")
       ->type_name("PATH");
   app.add_option(
@@ -55,12 +76,43 @@ void NodeWatch::add_to(CLI::App& app) {
 }
 
 Status NodeWatch::open_new(const std::string& path) {
-  if (known_.count(path) != 0) return Status::Ok();
-  FARO_ASSIGN_OR_RETURN(known_[path].view, CounterView::open(path, path == file_));
+  if (nodes_.count(path) != 0 || endpoints_.count(path) != 0) return Status::Ok();
+  const bool named = path == file_;
+  FARO_ASSIGN_OR_RETURN(const FileKind kind, kind_of(path, named));
+  if (kind == FileKind::endpoint) {
+    FARO_ASSIGN_OR_RETURN(auto reader, EndpointCounterView::open(path, named));
+    endpoints_[path].reader = std::move(reader);
+  } else {
+    FARO_ASSIGN_OR_RETURN(auto reader, CounterView::open(path, named));
+    nodes_[path].reader = std::move(reader);
+  }
   return Status::Ok();
 }
 
-Result<std::vector<NodeChange>> NodeWatch::look() {
+template <typename Change, typename Reader, typename View>
+std::vector<Change> NodeWatch::look_at(KnownFiles<Reader, View>& files) {
+  std::vector<Change> changes;
+  for (auto known = files.begin(); known != files.end();) {
+    View now = known->second.reader->read();
+    if (file_.empty() && !now.alive) {
+      known = files.erase(known);
+      continue;
+    }
+    std::optional<View>& last = known->second.last;
+    if (pid_ == 0 || now.pid == pid_) {
+      Change change;
+      change.change = last ? difference(*last, now) : now;
+      change.seconds = last ? static_cast<double>(now.read_ns - last->read_ns) / 1e9 : 0;
+      change.now = now;
+      changes.push_back(std::move(change));
+    }
+    last = std::move(now);
+    ++known;
+  }
+  return changes;
+}
+
+Result<Sample> NodeWatch::look() {
   if (!file_.empty()) {
     FARO_RETURN_IF_ERROR(open_new(file_));
   } else {
@@ -71,37 +123,25 @@ Result<std::vector<NodeChange>> NodeWatch::look() {
     // Files of other users and of other versions are skipped if they cannot be read.
     for (const std::string& path : counter_files_in(folder_)) (void)open_new(path);
   }
-  std::vector<NodeChange> changes;
-  for (auto known = known_.begin(); known != known_.end();) {
-    NodeView now = known->second.view->read();
-    if (file_.empty() && !now.alive) {
-      known = known_.erase(known);
-      continue;
-    }
-    NodeView& last = known->second.last;
-    if (pid_ == 0 || now.pid == pid_) {
-      NodeChange change;
-      change.change = last.peers.empty() ? now : difference(last, now);
-      change.seconds =
-          last.peers.empty() ? 0 : static_cast<double>(now.read_ns - last.read_ns) / 1e9;
-      change.now = now;
-      changes.push_back(std::move(change));
-    }
-    last = std::move(now);
-    ++known;
-  }
-  std::sort(changes.begin(), changes.end(), [](const NodeChange& a, const NodeChange& b) {
+  Sample sample{look_at<NodeChange>(nodes_), look_at<EndpointChange>(endpoints_)};
+  std::sort(sample.nodes.begin(), sample.nodes.end(), [](const NodeChange& a, const NodeChange& b) {
     return std::tie(a.now.cluster, a.now.node, a.now.path) <
            std::tie(b.now.cluster, b.now.node, b.now.path);
   });
-  return changes;
+  std::sort(sample.endpoints.begin(), sample.endpoints.end(),
+            [](const EndpointChange& a, const EndpointChange& b) {
+              return std::tie(a.now.cluster, a.now.name, a.now.path) <
+                     std::tie(b.now.cluster, b.now.name, b.now.path);
+            });
+  return sample;
 }
 
 Status NodeWatch::none() const {
   return {Code::system_error,
           pid_ != 0
-              ? fmt::format("process {} has no node that this user can see in {}", pid_, folder_)
-              : fmt::format("no node of this user has a counter file in {}", folder_)};
+              ? fmt::format("process {} has no node or endpoint that this user can see in {}", pid_,
+                            folder_)
+              : fmt::format("no node or endpoint of this user has a counter file in {}", folder_)};
 }
 
 }  // namespace faro::command

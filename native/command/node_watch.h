@@ -1,13 +1,16 @@
-// NodeWatch: reads the counter files of the nodes of this host, and computes what has changed since the previous sample.
+// NodeWatch: reads the counter files of the nodes and endpoints of this host, and computes what has changed since the previous
+// sample.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "counters/counter_view.h"
+#include "counters/endpoint_view.h"
 #include "faro/status.h"
 
 namespace CLI {
@@ -27,32 +30,57 @@ struct NodeChange {
   }
 };
 
-/// Threads: one. Owns: the mappings of the files.
+/// The same of an endpoint. A channel that has come since counts from 0.
+struct EndpointChange {
+  counters::EndpointView now;
+  counters::EndpointView change;
+  double seconds = 0;
+
+  double per_second(uint64_t added) const {
+    return seconds > 0 ? static_cast<double>(added) / seconds : 0;
+  }
+};
+
+/// All that was asked for: nodes in the order of cluster and number, endpoints in that of cluster and name.
+struct Sample {
+  std::vector<NodeChange> nodes;
+  std::vector<EndpointChange> endpoints;
+  bool empty() const { return nodes.empty() && endpoints.empty(); }
+};
+
+/// Threads: one. Owns: copies of the files.
 class NodeWatch {
  public:
   /// Adds --pid, --counter-file and --folder to a sub-command. Lives as long as the CLI::App.
   void add_to(CLI::App& app);
 
-  /// All nodes that were asked for, in the order of cluster and number, including those that have started since. A file
-  /// whose process has ended is shown only if it was named. Blocks: never.
+  /// All that was asked for, including what has started since. A file whose process has ended is shown only if it was
+  /// named. Blocks: never.
   /// Errors: config_invalid; system_error, invalid_argument: a file that was named cannot be read.
-  Result<std::vector<NodeChange>> look();
+  Result<Sample> look();
 
-  /// "No node …": the error if there are none.
+  /// "No node or endpoint …": the error if there are none.
   Status none() const;
 
  private:
+  /// A file, and what was read last; nothing yet at first.
+  template <typename Reader, typename View>
   struct Known {
-    std::unique_ptr<counters::CounterView> view;
-    counters::NodeView last;
+    std::unique_ptr<Reader> reader;
+    std::optional<View> last;
   };
+  template <typename Reader, typename View>
+  using KnownFiles = std::map<std::string, Known<Reader, View>>;  // by path
 
   Status open_new(const std::string& path);
+  template <typename Change, typename Reader, typename View>
+  std::vector<Change> look_at(KnownFiles<Reader, View>& files);
 
   std::string file_;
   std::string folder_;
-  uint32_t pid_ = 0;                    // 0: all
-  std::map<std::string, Known> known_;  // by path
+  uint32_t pid_ = 0;  // 0: all
+  KnownFiles<counters::CounterView, counters::NodeView> nodes_;
+  KnownFiles<counters::EndpointCounterView, counters::EndpointView> endpoints_;
 };
 
 }  // namespace faro::command

@@ -33,7 +33,7 @@ void wait_for(double seconds) {
 }
 
 int run_stat(Flags& flags) {
-  Result<std::vector<NodeChange>> first = flags.watch.look();
+  Result<Sample> first = flags.watch.look();
   if (!first.ok()) return report_error("stat", first.status());
   if (first->empty()) return report_error("stat", flags.watch.none());
   StatOrder order;
@@ -42,11 +42,11 @@ int run_stat(Flags& flags) {
   const bool redraw = !flags.once && !flags.json && isatty(STDOUT_FILENO) == 1;
   for (;;) {
     wait_for(flags.interval_s);
-    const Result<std::vector<NodeChange>> nodes = flags.watch.look();
-    if (!nodes.ok()) return report_error("stat", nodes.status());
-    if (nodes->empty()) return flags.once ? report_error("stat", flags.watch.none()) : kExitOk;
+    const Result<Sample> sample = flags.watch.look();
+    if (!sample.ok()) return report_error("stat", sample.status());
+    if (sample->empty()) return flags.once ? report_error("stat", flags.watch.none()) : kExitOk;
     const std::string text =
-        flags.json ? json_text(stat_json(*nodes), flags.once) : stat_text(*nodes, order);
+        flags.json ? json_text(stat_json(*sample), flags.once) : stat_text(*sample, order);
     fmt::print("{}{}\n", redraw ? kClearScreen : "", text);
     std::fflush(stdout);
     if (flags.once || std::ferror(stdout) != 0) return kExitOk;
@@ -54,21 +54,21 @@ int run_stat(Flags& flags) {
 }
 
 int run_top(Flags& flags) {
-  Result<std::vector<NodeChange>> nodes = flags.watch.look();
-  if (!nodes.ok()) return report_error("top", nodes.status());
-  if (nodes->empty()) return report_error("top", flags.watch.none());
+  Result<Sample> sample = flags.watch.look();
+  if (!sample.ok()) return report_error("top", sample.status());
+  if (sample->empty()) return report_error("top", flags.watch.none());
   const Result<std::unique_ptr<Terminal>> terminal = Terminal::open();
   if (!terminal.ok()) return report_error("top", terminal.status());
   StatOrder order{.by_rate = true};
   while (!(*terminal)->key_that_ends(flags.interval_s)) {
-    nodes = flags.watch.look();
-    if (!nodes.ok()) return report_error("top", nodes.status());
+    sample = flags.watch.look();
+    if (!sample.ok()) return report_error("top", sample.status());
     const size_t lines = (*terminal)->lines();
     const size_t free = lines > kOtherLines + 2 ? lines - kOtherLines : 2;
     order.most_workers = free / 2;
     order.most_lanes = free - order.most_workers;
-    (*terminal)->show(nodes->empty() ? std::string(flags.watch.none().message()) + "\n"
-                                     : stat_text(*nodes, order));
+    (*terminal)->show(sample->empty() ? std::string(flags.watch.none().message()) + "\n"
+                                      : stat_text(*sample, order));
   }
   return kExitOk;
 }
@@ -84,12 +84,13 @@ void add_common(CLI::App& command, Flags& flags) {
 
 void add_stat_command(CLI::App& app, int& exit_code) {
   auto [command, flags] = add_subcommand(
-      app, exit_code, "stat", "What the nodes of this host do: lanes, rates, waits, slow consumers",
+      app, exit_code, "stat",
+      "What the nodes and endpoints of this host do: lanes, channels, rates, waits, slow consumers",
       run_stat);
   add_common(command, flags);
   command.add_flag("--once", flags.once, "Print one table over one interval, then exit");
   command.add_flag("--json", flags.json, "Print JSON, an object per line unless --once");
-  command.add_flag("--all", flags.all, "Show idle lanes, too");
+  command.add_flag("--all", flags.all, "Show idle lanes and channels, too");
 }
 
 void add_top_command(CLI::App& app, int& exit_code) {

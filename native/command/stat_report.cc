@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "command/counters_json.h"
+#include "command/endpoint_report.h"
 #include "command/text.h"
 #include "command/wait_text.h"
 #include "counters/descriptions.h"
@@ -20,12 +22,6 @@ using namespace counters;
 
 // A worker that waits for room for this long gets a line of its own.
 constexpr uint64_t kNotDrainingNs = 100'000'000;
-
-std::string rate_text(double per_second) { return per_second == 0 ? "-" : scaled(per_second); }
-
-std::string byte_rate_text(double per_second) {
-  return per_second == 0 ? "-" : bytes_text(static_cast<uint64_t>(per_second));
-}
 
 std::string age_text(uint64_t ns) { return seconds_text(static_cast<double>(ns) / 1e9); }
 
@@ -52,9 +48,13 @@ void add_nodes(Table& table, const std::vector<NodeChange>& nodes) {
                               : now.stopped ? " (stopped)"
                               : !now.open   ? " (connecting)"
                                             : "";
+    const auto mending = std::count_if(now.peers.begin(), now.peers.end(), [](const auto& peer) {
+      return peer.counters.mending_ns != 0;
+    });
     table.add({fmt::format("{}{}", now.node, state), std::to_string(now.pid), now.cluster,
                age_text(age_ns(now, now.created_ns)),
-               fmt::format("{} of {}", std::max<ptrdiff_t>(0, up - 1), all - 1),
+               fmt::format("{} of {}{}", std::max<ptrdiff_t>(0, up - 1), all - 1,
+                           mending == 0 ? "" : fmt::format(", {} broken", mending)),
                grouped(now.counters.queries_running), grouped(now.counters.queries_failed),
                bytes_text(now.counters.overflow_memory_bytes),
                bytes_text(now.counters.overflow_file_bytes)});
@@ -218,18 +218,6 @@ void add_lanes(Table& table, const std::vector<NodeChange>& nodes, const StatOrd
   if (lines.empty()) table.add_line("nothing moves on any lane");
 }
 
-template <typename Values>
-Json values_json(Scope scope, const Values& now, const Values& change, const NodeChange& node) {
-  Json json;
-  for_each_counter(scope, now,
-                   [&](const Description& row, uint64_t value) { json[row.name.data()] = value; });
-  if (node.seconds == 0) return json;
-  for_each_counter(scope, change, [&](const Description& row, uint64_t added) {
-    if (row.kind == Kind::total) json["per_second"][row.name.data()] = node.per_second(added);
-  });
-  return json;
-}
-
 Json wait_json(const NodeView& node, const WorkerView& worker) {
   const Wait& wait = worker.wait;
   Json json;
@@ -312,18 +300,29 @@ Json node_json(const NodeChange& node) {
 
 }  // namespace
 
-std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order) {
+std::string rate_text(double per_second) { return per_second == 0 ? "-" : scaled(per_second); }
+
+std::string byte_rate_text(double per_second) {
+  return per_second == 0 ? "-" : bytes_text(static_cast<uint64_t>(per_second));
+}
+
+std::string stat_text(const Sample& sample, const StatOrder& order) {
+  const std::vector<NodeChange>& nodes = sample.nodes;
   std::string text;
   const auto section = [&text](auto add) {
     Table table("lrrrrrrrl");
     add(table);
     text += table.text();
   };
-  section([&](Table& table) { add_nodes(table, nodes); });
-  section([&](Table& table) { add_queries(table, nodes); });
-  section([&](Table& table) { add_workers(table, nodes, order); });
-  section([&](Table& table) { add_not_draining(table, nodes); });
-  section([&](Table& table) { add_lanes(table, nodes, order); });
+  if (!nodes.empty()) {
+    section([&](Table& table) { add_nodes(table, nodes); });
+    section([&](Table& table) { add_queries(table, nodes); });
+    section([&](Table& table) { add_workers(table, nodes, order); });
+    section([&](Table& table) { add_not_draining(table, nodes); });
+    section([&](Table& table) { add_lanes(table, nodes, order); });
+  }
+  if (!sample.endpoints.empty())
+    text += (nodes.empty() ? "" : "\n") + endpoints_text(sample.endpoints, order);
   return text;
 }
 
@@ -331,10 +330,11 @@ std::string json_text(const Json& json, bool pretty) {
   return json.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json stat_json(const std::vector<NodeChange>& nodes) {
+Json stat_json(const Sample& sample) {
   Json json;
   json["nodes"] = Json::array();
-  for (const NodeChange& node : nodes) json["nodes"].push_back(node_json(node));
+  for (const NodeChange& node : sample.nodes) json["nodes"].push_back(node_json(node));
+  json["endpoints"] = endpoints_json(sample.endpoints);
   return json;
 }
 

@@ -14,17 +14,21 @@ namespace faro::command {
 struct StatOrder {
   bool by_rate = false;        ///< most bytes, or rows, first; else by number
   bool idle_too = false;       ///< also lanes that carry and hold nothing
-  size_t most_lanes = 40;      ///< of further ones only the number is shown
+  size_t most_lanes = 40;      ///< and channels; of further ones only the number is shown
   size_t most_workers = 1000;  ///< the same
 };
 
-/// Nodes, queries, workers, slow consumers, lanes.
-std::string stat_text(const std::vector<NodeChange>& nodes, const StatOrder& order);
+/// "1.25 M", "64 KiB"; "-" for nothing.
+std::string rate_text(double per_second);
+std::string byte_rate_text(double per_second);
+
+/// Nodes, queries, workers, slow consumers, lanes; then endpoints, pollers, channels.
+std::string stat_text(const Sample& sample, const StatOrder& order);
 
 /// JSON with line breaks, or on one line. Names that were cut in the middle of a character do no harm.
 std::string json_text(const Json& json, bool pretty);
 
 /// Everything, by the names of counters.def; "per_second" beside each total.
-Json stat_json(const std::vector<NodeChange>& nodes);
+Json stat_json(const Sample& sample);
 
 }  // namespace faro::command

@@ -52,6 +52,12 @@ std::string why_it_waits(const links::Link& link) {
   return suspension == nullptr ? "" : fmt::format("; {}", suspension->cause.message());
 }
 
+uint32_t number_of(const std::vector<std::unique_ptr<PollerCore>>& pollers,
+                   const PollerCore& poller) {
+  const auto found = std::ranges::find(pollers, &poller, &std::unique_ptr<PollerCore>::get);
+  return static_cast<uint32_t>(found - pollers.begin());
+}
+
 Status closed_by(const std::string& who) {
   return base::error(Code::closed, "{} has closed the channel", who);
 }
@@ -64,12 +70,14 @@ links::Refusal closed_refusal(const std::string& name) {
 
 ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& spec,
                            links::Network& network, links::Transports& transports, ChannelIds& ids,
+                           EndpointCounts& counts,
                            const std::vector<std::unique_ptr<PollerCore>>& pollers)
     : settings_(settings),
       spec_(spec),
       network_(network),
       transports_(transports),
       ids_(ids),
+      counts_(counts),
       pollers_(pollers),
       links_(spec.channel_limit, wire::ChannelRings::kLeastBytes),
       factory_(static_cast<links::Link::Owner&>(*this), settings, identity_, network, transports,
@@ -89,6 +97,7 @@ Status ChannelLinks::open() {
   identity_.hello.transports = transports_.names();
   identity_.hello.rendezvous = transports_.rendezvous();
   admission_.start();
+  counts_.listens(identity_.hello.incarnation);
   return Status::Ok();
 }
 
@@ -108,6 +117,7 @@ void ChannelLinks::connect(ChannelId id, PollerCore& poller, std::string address
   attend(entry);
   entry.address = std::move(address);
   entry.greeting = spec.greeting;
+  counts_.begin(id, number_of(pollers_, poller), "", entry.address, true);
   if (phase_ != Phase::open) return end(entry, closed_refusal(identity_.name).status);
   identity_.asked[id.index] = std::move(spec);
   entry.deadline = base::deadline_after(now, settings_.connect_timeout_ms * kNanosecondsPerMs);
@@ -125,6 +135,7 @@ void ChannelLinks::close(ChannelId id, Closing closing) {
     attend(*entry);
     entry->deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
+    counts_.note_draining(id);
     return;
   }
   const Status cause = closed_by(identity_.name);
@@ -172,6 +183,7 @@ void ChannelLinks::end(Entry& entry, const Status& cause) {
   if (entry.is_told) return;
   entry.poller->tell({.id = entry.id, .cause = cause});
   entry.is_told = true;
+  counts_.note_ended(entry.id, cause);
 }
 
 // The index can be given again when the link has gone, and the poller holds nothing of the channel.
@@ -183,6 +195,7 @@ void ChannelLinks::reap(Entry& entry) {
   const bool is_attended = entry.is_attended;
   entry = {};
   entry.is_attended = is_attended;
+  counts_.forget(id);
   ids_.give_back(id);
 }
 
@@ -194,6 +207,7 @@ bool ChannelLinks::round(base::Nanoseconds until) {
   each.run([&] { worked = network_.run_once(std::min(until, next_deadline())); });
   each.run([&] { look_at_times(); });
   links_.destroy_retired();
+  counts_.note_round(monitor_.beat(), memory_taken_bytes());
   each.rethrow();
   return worked;
 }
@@ -374,6 +388,7 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
                     identity_.name, spec_.channel_limit);
   }
   if (!refused.ok()) {
+    counts_.note_refused();
     base::log(LogLevel::debug, "{}: refused a channel to {}: {}", identity_.name,
               identity_.name_of(peer, from), refused.to_string());
     connection->send(wire::encode_refuse({refused.code(), false, std::string(refused.message())}));
@@ -385,6 +400,7 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
   attend(entry);
   entry.greeting = peer.greeting;
   entry.is_forgotten = true;  // the poller does not know of it yet
+  counts_.begin(*id, answer.poller, peer.name, peer.address.empty() ? from : peer.address, false);
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                         settings_.connect_timeout_ms * kNanosecondsPerMs);
   const ChannelSpec wanted{.send_bytes = lesser(request.send_bytes, answer.send_bytes),
@@ -400,12 +416,15 @@ void ChannelLinks::on_dialled(links::Dialler& dialler,
 }
 
 void ChannelLinks::on_dial_failed(links::Dialler& dialler, const Status& cause) {
-  entries_[dialler.peer()].last_failure = cause;
+  Entry& entry = entries_[dialler.peer()];
+  entry.last_failure = cause;
+  counts_.note_failure(entry.id, cause);
 }
 
 void ChannelLinks::on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) {
   Entry& entry = entries_[dialler.peer()];
   entry.last_failure = refusal.status;
+  counts_.note_failure(entry.id, refusal.status);
   if (refusal.retry) return dialler.retry(refusal.status);
   // The dialler is inside this call.
   network_.reactor().defer([this, id = entry.id, status = refusal.status] {
@@ -435,6 +454,7 @@ void ChannelLinks::on_detached(links::Link& link, const Status& cause, bool fina
   links_.retire(link.place());
   if (entry.is_told) return;
   entry.last_failure = cause;
+  counts_.note_failure(entry.id, cause);
   if (!final && entry.dialler != nullptr && cause.code() != Code::resource_limit)
     return entry.dialler->retry(cause);
   end(entry, base::error(cause.code(), "{}: {}", link.name(), cause.message()));
@@ -445,16 +465,19 @@ void ChannelLinks::on_up(links::Link& link) {
   const bool dialled = link.context().initiator;
   entry.deadline = base::kForever;
   entry.dialler.reset();
+  ChannelInfo info{.peer = link.peer().name,
+                   .address = dialled ? entry.address : link.context().peer_address,
+                   .transport = std::string(links::transport_name(link)),
+                   .dialled = dialled,
+                   .greeting = entry.greeting,
+                   .send_bytes = link.context().outgoing.ring_bytes,
+                   .receive_bytes = link.context().incoming.ring_bytes,
+                   .ends_when_broken = !link.can_mend()};
+  auto* const record = counts_.note_opened(entry.id, links_, info);
   entry.poller->tell({.id = entry.id,
                       .link = links_.data(link.place()),
-                      .info = {.peer = link.peer().name,
-                               .address = dialled ? entry.address : link.context().peer_address,
-                               .transport = std::string(links::transport_name(link)),
-                               .dialled = dialled,
-                               .greeting = entry.greeting,
-                               .send_bytes = link.context().outgoing.ring_bytes,
-                               .receive_bytes = link.context().incoming.ring_bytes,
-                               .ends_when_broken = !link.can_mend()}});
+                      .info = std::move(info),
+                      .record = record});
   entry.is_forgotten = false;
   idle_.note_opened(entry.seen, network_.reactor().clock().now_ns());
 }

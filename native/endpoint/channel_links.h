@@ -12,6 +12,7 @@
 #include "endpoint/channel_identity.h"
 #include "endpoint/channel_ids.h"
 #include "endpoint/channel_link_factory.h"
+#include "endpoint/endpoint_counts.h"
 #include "endpoint/idle_watch.h"
 #include "endpoint/poller_core.h"
 #include "faro/endpoint.h"
@@ -34,7 +35,7 @@ class ChannelLinks final : public links::Rounds,
  public:
   /// All outlive it.
   ChannelLinks(const base::Settings& settings, const EndpointSpec& spec, links::Network& network,
-               links::Transports& transports, ChannelIds& ids,
+               links::Transports& transports, ChannelIds& ids, EndpointCounts& counts,
                const std::vector<std::unique_ptr<PollerCore>>& pollers);
   /// Links refer to this object, so they are destroyed first.
   ~ChannelLinks() override { links_.clear(); }
@@ -117,6 +118,7 @@ class ChannelLinks final : public links::Rounds,
   links::Network& network_;
   links::Transports& transports_;
   ChannelIds& ids_;
+  EndpointCounts& counts_;
   const std::vector<std::unique_ptr<PollerCore>>& pollers_;
   ChannelIdentity identity_;
   links::LinkTable links_;

@@ -66,7 +66,8 @@ EndpointCore::EndpointCore(const base::Settings& settings, EndpointSpec spec,
       network_(std::move(network)),
       transports_(*network_),
       ids_(spec_.channel_limit),
-      links_(settings_, spec_, *network_, transports_, ids_, pollers_),
+      counts_(settings_, *network_),
+      links_(settings_, spec_, *network_, transports_, ids_, counts_, pollers_),
       thread_(links_, *network_, network_->local_address()) {}
 
 // A link that is let go is destroyed with the table of links, and with nothing else.
@@ -78,10 +79,12 @@ EndpointCore::~EndpointCore() {
 Status EndpointCore::start(const MakeWaiter& make_waiter) {
   const PollerWait::Limits limits{.yields = static_cast<uint32_t>(settings_.wait_yields),
                                   .sleep_ns = settings_.wait_sleep_ms * 1'000'000};
+  FARO_RETURN_IF_ERROR(counts_.open(spec_));
   for (uint32_t poller = 0; poller < spec_.poller_count; ++poller) {
     FARO_ASSIGN_OR_RETURN(auto made, PollerCore::make(static_cast<ChannelNetwork&>(*this),
                                                       network_->reactor().clock(), make_waiter(),
                                                       limits, spec_.channel_limit));
+    made->waiting().count_in(counts_.poller(poller));
     pollers_.push_back(std::move(made));
   }
   FARO_RETURN_IF_ERROR(links_.open());

@@ -10,6 +10,7 @@
 #include "endpoint/channel_ids.h"
 #include "endpoint/channel_links.h"
 #include "endpoint/channel_network.h"
+#include "endpoint/endpoint_counts.h"
 #include "endpoint/poller_core.h"
 #include "faro/endpoint.h"
 #include "links/network.h"
@@ -34,7 +35,10 @@ class EndpointCore final : private ChannelNetwork {
   uint32_t poller_count() const { return static_cast<uint32_t>(pollers_.size()); }
   PollerCore& poller(uint32_t index) { return *pollers_[index]; }
   /// As faro::Endpoint::close.
-  void close() noexcept { thread_.close(); }
+  void close() noexcept {
+    thread_.close();
+    counts_.close();
+  }
   /// Channels that have not been forgotten.
   uint32_t channel_count() const { return ids_.count(); }
   /// What links take now. Threads: the network thread's, or while there is none.
@@ -65,6 +69,7 @@ class EndpointCore final : private ChannelNetwork {
   const std::unique_ptr<links::Network> network_;
   links::Transports transports_;
   ChannelIds ids_;
+  EndpointCounts counts_;
   std::vector<std::unique_ptr<PollerCore>> pollers_;
   ChannelLinks links_;
   links::NetworkThread thread_;

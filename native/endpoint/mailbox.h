@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "counters/endpoint_layout.h"
 #include "faro/endpoint.h"
 #include "faro/status.h"
 #include "transport/transport.h"
@@ -19,6 +20,7 @@ struct ChannelNews {
   std::shared_ptr<transport::DataLink> link{};
   ChannelInfo info{};
   Status cause{};
+  counters::ChannelRecord* record = nullptr;  // of one that has opened
   bool is_idle = false;  // nothing has passed over it for channel.idle_ms, as the cause says
 };
 

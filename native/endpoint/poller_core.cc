@@ -159,6 +159,7 @@ void PollerCore::open(ChannelNews& news) {
   channel.link = std::move(news.link);
   channel.out = &channel.link->outgoing(0);
   channel.in = &channel.link->incoming(0);
+  channel.record = news.record;
   channel.info = std::move(news.info);
   channel.info.least_frame_bytes = channel.out->frame_limit() - kHeaderBytes;
   channel.sending = Channel::Sending::open;
@@ -183,6 +184,8 @@ std::span<ChannelEvent> PollerCore::poll(std::span<ChannelEvent> events) noexcep
   } catch (const std::bad_alloc&) {
     // What was not told yet is told the next time.
   }
+  counters::count(wait_.counters().polls);
+  counters::count(wait_.counters().events, room.taken().size());
   return room.taken();
 }
 
@@ -265,7 +268,7 @@ void PollerCore::visit_starving(Room& room) {
     if (ends ? try_end(channel) : is_over || may_have_room(channel)) {
       if (!ends && !is_over && !base::planted(base::Plant::lost_room))
         room.add(channel, ChannelEvent::Kind::room);
-      remove(starving_, channel.is_starving, channel);
+      sate(channel);
     } else {
       ++i;
     }
@@ -278,7 +281,7 @@ void PollerCore::finish(Channel& channel) {
   if (closed_.size() > kClosedKept) closed_.pop_front();
   channel.told_closed = true;
   ready_.clear_external(channel.id.index);
-  remove(starving_, channel.is_starving, channel);
+  sate(channel);
   remove(unposted_, channel.is_unposted, channel);
 }
 
@@ -373,9 +376,17 @@ void PollerCore::post() noexcept {
 void PollerCore::starve(Channel& channel, uint32_t least, uint32_t most) noexcept {
   channel.wanted_least = least;
   channel.wanted_most = most;
+  counters::count(channel.record->outgoing.no_room);
   if (channel.is_starving) return;
   starving_.push_back(&channel);
   channel.is_starving = true;
+  counters::set(channel.record->counters.room_ns, wait_.now());
+}
+
+void PollerCore::sate(Channel& channel) noexcept {
+  if (!channel.is_starving) return;
+  counters::set(channel.record->counters.room_ns, 0);
+  remove(starving_, channel.is_starving, channel);
 }
 
 // ------------------------------------------------------------------------------------------- ending
@@ -419,6 +430,7 @@ Outcome PollerCore::wait(Wait limit) noexcept {
   for (Channel* const channel : touched_) {
     channel->is_touched = false;
     channel->in->flush_releases();
+    counters::set(channel->record->counters.held_frames, channel->held);
   }
   touched_.clear();
   over_.clear();

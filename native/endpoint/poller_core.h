@@ -39,6 +39,7 @@ struct Channel {
   std::shared_ptr<transport::DataLink> link;  // null until it is open
   transport::Outgoing* out = nullptr;
   transport::Incoming* in = nullptr;
+  counters::ChannelRecord* record = nullptr;  // as the three before
   ChannelInfo info;
   Sending sending = Sending::opening;
   bool told_opened = false;
@@ -119,6 +120,7 @@ class PollerCore {
   void forget(Channel& channel);
   // Without allocating: the lists have room for every channel.
   void activate(Channel& channel) noexcept;
+  void sate(Channel& channel) noexcept;
   void starve(Channel& channel, uint32_t least, uint32_t most) noexcept;
   void touch(Channel& channel) noexcept;
   bool look() noexcept;

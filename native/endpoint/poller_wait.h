@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "counters/records.h"
 #include "endpoint/channel_network.h"
 #include "faro/outcome.h"
 #include "faro/wait.h"
@@ -38,6 +39,11 @@ class PollerWait {
         doorbells_(std::move(doorbells)),
         doorbell_(&doorbells_.line(0)) {}
 
+  /// Once, before it waits. The counters outlive it.
+  void count_in(counters::PollerCounters& counters) noexcept { counters_ = &counters; }
+  counters::PollerCounters& counters() const noexcept { return *counters_; }
+  base::Nanoseconds now() const { return clock_.now_ns(); }
+
   ring::DoorbellLine& line() noexcept { return doorbells_.line(0); }
   transport::DoorbellMemory memory() const noexcept { return doorbells_.memory(); }
 
@@ -64,6 +70,7 @@ class PollerWait {
     if (found()) return poll_network_if_due(), Outcome::done;
     poll_network(clock_.now_ns());
     if (found()) return Outcome::done;
+    counters::count(counters_->waits);
     if (limit.is_none()) return Outcome::would_wait;
     if (yield_until(found)) return Outcome::done;
     const base::Nanoseconds deadline =
@@ -80,7 +87,10 @@ class PollerWait {
         network_.worker_wakes();
         return has_found ? Outcome::done : Outcome::deadline;
       }
+      counters::count(counters_->sleeps);
+      counters::set(counters_->asleep_ns, now);
       sleep(std::min(limits_.sleep_ns, deadline - now));
+      counters::set(counters_->asleep_ns, 0);
       network_.worker_wakes();
     }
   }
@@ -135,6 +145,8 @@ class PollerWait {
   const Limits limits_;
   transport::shm::NodeDoorbells doorbells_;
   ring::Doorbell doorbell_;
+  counters::PollerCounters own_counters_;  // until count_in
+  counters::PollerCounters* counters_ = &own_counters_;
   base::Nanoseconds polled_at_ = 0;  // when the sockets were read
   std::atomic<bool> woken_{false};
   std::atomic<bool> is_owned_{

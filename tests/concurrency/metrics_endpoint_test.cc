@@ -19,6 +19,7 @@
 #include "faro/log.h"
 #include "metrics/metrics_endpoint.h"
 #include "support/certificates.h"
+#include "support/endpoint_pair.h"
 #include "support/log_lines.h"
 #include "support/secret_file.h"
 #include "support/session_cluster.h"
@@ -379,6 +380,46 @@ TEST(SessionMetrics, are_at_the_address_that_the_log_names_until_close) {
                           "faro_worker_waits_total{cluster=\"faro\",node=\"0\",worker=\"1\"} 0\n");
   }
   EXPECT_FALSE(connect_to(address.get()).valid());
+}
+
+Config endpoint_config(const test::SettingList& settings) {
+  Config config;
+  for (const auto& [key, value] : settings) EXPECT_TRUE(test::is_ok(config.set(key, value)));
+  return config;
+}
+
+TEST(EndpointMetrics, are_served_as_those_of_a_session_until_close) {
+  using Kind = ChannelEvent::Kind;
+  LoggedAddress address;
+  test::EndpointSide server(endpoint_config({{"cluster.id", "faro"},
+                                             {"transport", "tcp"},
+                                             {"metrics.listen", "127.0.0.1:0"},
+                                             {"counters.folder", ""}}),
+                            {.name = "the server"});
+  test::EndpointSide client(endpoint_config({{"cluster.id", "faro"}, {"transport", "tcp"}}),
+                            {.name = "a \"client\""});
+  const ChannelId channel = client.connect(server);
+  client.expect(Kind::opened);
+  server.expect(Kind::opened);
+  ASSERT_TRUE(client.send(channel, "hello"));
+  server.expect_frame("hello");
+  const std::string labels = "cluster=\"faro\",endpoint=\"the server\"";
+  const std::string text = scrape(address.get());
+  test::expect_contains(text, "faro_endpoint_listening{" + labels + "} 1\n");
+  test::expect_contains(text, "faro_endpoint_channels_opened_total{" + labels + "} 1\n");
+  test::expect_contains(text, "faro_endpoint_frames_received_total{" + labels + "} 1\n");
+  test::expect_contains(text, "faro_poller_events_total{" + labels + ",poller=\"0\"} 2\n");
+  test::expect_contains(text, "faro_channel_frames_received_total{" + labels +
+                                  ",channel=\"0\",peer=\"a \\\"client\\\"\",address=\"" +
+                                  client.address() + "\",transport=\"tcp\"} 1\n");
+  server.endpoint().close();
+  EXPECT_FALSE(connect_to(address.get()).valid());
+}
+
+TEST(EndpointMetrics, open_refuses_to_show_them_to_others_without_a_token_or_tls) {
+  const Config config = endpoint_config({{"metrics.listen", "0.0.0.0:0"}, {"counters.folder", ""}});
+  test::expect_error(Endpoint::open(config, {}).status(), Code::config_invalid,
+                     {"metrics.listen = 0.0.0.0:0", "metrics.token_file"});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "lab/bench/channel_peers.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
+#include "support/temporary_folder.h"
 
 namespace faro::test {
 namespace {
@@ -21,6 +22,13 @@ using Kind = ChannelEvent::Kind;
 size_t entries_of(const char* folder) {
   const std::filesystem::directory_iterator all(folder);
   return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// Of all files together.
+uint64_t bytes_in(const std::string& folder) {
+  uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) bytes += file.file_size();
+  return bytes;
 }
 
 /// What this process has of each kind.
@@ -76,16 +84,21 @@ INSTANTIATE_TEST_SUITE_P(over, ManyChannels, testing::Values("shm", "tcp"),
                          [](const auto& over) { return std::string(over.param); });
 
 TEST_P(ManyChannels, that_come_and_go_leave_nothing_behind) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(is_ok(config_.set("counters.folder", folder.path())));
   EndpointSide server(config_), client(config_);
   const size_t descriptors = entries_of("/proc/self/fd");
   come_and_go(client, server, 1200);  // the causes of 1024 are kept
   // Transports have some of their own, once there was a link.
   const Belongings before = settled(descriptors + 8);
+  const uint64_t counters = bytes_in(folder.path());
   come_and_go(client, server, 10'000);
   const Belongings after = settled(before.descriptors);
   EXPECT_EQ(after.threads, before.threads);
   EXPECT_LE(after.shared_mappings, before.shared_mappings);
   EXPECT_LE(after.heap_bytes, before.heap_bytes + 64 * 1024);
+  EXPECT_GT(counters, 0u);
+  EXPECT_EQ(bytes_in(folder.path()), counters) << "of counters";
   std::cout << before << "\n" << after << "\n";
 }
 

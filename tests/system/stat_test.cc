@@ -17,8 +17,11 @@
 #include <vector>
 
 #include "command_runner.h"
+#include "counters/counter_file.h"
+#include "counters/endpoint_file.h"
 #include "faro/log.h"
 #include "support/child.h"
+#include "support/endpoint_pair.h"
 #include "support/session_cluster.h"
 #include "support/temporary_folder.h"
 #include "system/node_processes.h"
@@ -327,6 +330,172 @@ TEST(Stat, shows_what_moved_who_waits_and_who_does_not_drain) {
   EXPECT_EQ(seen["nodes"][0]["node"], 1);
   nodes.close();
   EXPECT_TRUE(folder.empty()) << "a closed session leaves no file";
+}
+
+/// Two endpoints over tcp. The server takes no frame until it is told to.
+class TwoEndpoints {
+ public:
+  explicit TwoEndpoints(const std::string& folder)
+      : server_(config(folder), {.name = "server"}), client_(config(folder), {.name = "client"}) {
+    channel_ = client_.connect(server_, {.send_bytes = 4096, .receive_bytes = 4096});
+    client_.expect(ChannelEvent::Kind::opened);
+    server_.expect(ChannelEvent::Kind::opened);
+  }
+  EndpointSide& server() { return server_; }
+  EndpointSide& client() { return client_; }
+  ChannelId channel() const { return channel_; }
+  void fill() {
+    while (client_.send(channel_, std::string(500, 'x'))) {
+    }
+  }
+
+ private:
+  static Config config(const std::string& folder) {
+    Config config;
+    for (const auto& [key, value] :
+         {std::pair{"transport", "tcp"}, {"counters.folder", folder.c_str()}})
+      EXPECT_TRUE(is_ok(config.set(key, value)));
+    return config;
+  }
+
+  EndpointSide server_, client_;
+  ChannelId channel_;
+};
+
+TEST(Explain, says_what_a_channel_waits_for_and_who_does_not_release) {
+  TemporaryFolder folder;
+  TwoEndpoints endpoints(folder.path());
+  EXPECT_TRUE(explain(folder.path())["channels"].empty()) << "nothing waits yet";
+  endpoints.fill();
+  const ChannelEvent held = endpoints.server().expect(ChannelEvent::Kind::frame);
+  const json seen = explain(folder.path());
+  const std::string pid = " (pid " + std::to_string(getpid()) + ")";
+  const std::string server = "server (" + endpoints.server().address() + ")";
+  ASSERT_EQ(seen["channels"].size(), 2u) << seen;
+  const json& sends = seen["channels"][0];
+  EXPECT_EQ(sends["endpoint"], "client (" + endpoints.client().address() + ")");
+  EXPECT_EQ(sends["peer"], server);
+  EXPECT_EQ(sends["for"], "room: the peer has not released enough of its frames");
+  EXPECT_GT(sends["seconds"], 0);
+  ASSERT_EQ(sends["causes"].size(), 1u) << seen;
+  const std::string cause = sends["causes"][0];
+  EXPECT_TRUE(contains(cause, "poller 0 of " + server + pid + ": it makes no call of poll; holds"))
+      << cause;
+  EXPECT_TRUE(contains(seen["channels"][1]["for"], "its frames to be released here: it holds"))
+      << seen;
+  const CommandResult text = run_faro({"explain", "--folder", folder.path()});
+  EXPECT_TRUE(contains(text.output, "  → poller 0 of " + server)) << text.output;
+  endpoints.server().poller().release(held.channel, held.token);
+}
+
+// Files as a node and an endpoint write them while links are mended; mending_test has real ones.
+TEST(Explain, says_that_a_link_of_a_query_is_being_mended) {
+  TemporaryFolder folder;
+  counters::Shape shape;
+  shape.cluster = "c";
+  shape.workers_per_node = {1, 1};
+  shape.rings_per_lane = 1;
+  const auto file = value_of(counters::CounterFile::make(shape, folder.path(), 1));
+  for (uint32_t node = 0; node < 2; ++node) {
+    counters::Peer peer{.incarnation = node + 1, .first_worker = node, .worker_count = 1};
+    ("node " + std::to_string(node) + " (h:1)").copy(peer.name.data(), peer.name.size() - 1);
+    file->set_peer(node, peer);
+    counters::set(file->peer(node).connected, 1);
+  }
+  const QueryId query{0, 1, 1, 0};
+  file->query(0).store({.id = query, .life = counters::QueryLife::running, .since_ns = 1});
+  file->opened();
+  EXPECT_TRUE(explain(folder.path())["queries"][0]["causes"].empty());
+  counters::set(file->peer(1).mending_ns, 1);
+  const json seen = explain(folder.path());
+  ASSERT_EQ(seen["queries"][0]["causes"].size(), 1u) << seen;
+  const std::string cause = seen["queries"][0]["causes"][0]["text"];
+  EXPECT_TRUE(contains(cause, "the link of node 0 (h:1) to node 1 (h:1) has been broken for "))
+      << cause;
+  const CommandResult table =
+      run_faro({"stat", "--once", "--folder", folder.path(), "--interval", "0.05"});
+  EXPECT_TRUE(contains(table.output, "1 of 1, 1 broken")) << table.output;
+}
+
+TEST(Explain, says_what_a_channel_waits_for_at_each_step_of_its_life) {
+  TemporaryFolder folder;
+  const auto file = value_of(counters::EndpointFile::make(
+      {.cluster = "c", .name = "e", .address = "h:1", .channel_limit = 4}, folder.path(), 1));
+  file->listens(1);
+  counters::ChannelRecord& record = **file->channel(0);
+  counters::ChannelState state;
+  state.dialled = 1;
+  state.incarnation = 77;
+  std::string("h:2").copy(state.address.data(), 8);
+  const auto waits_for = [&](counters::ChannelLife life, const char* failure) {
+    state.life = life;
+    state.failure = {};
+    std::string(failure).copy(state.failure.data(), state.failure.size() - 1);
+    record.state.store(state);
+    const json seen = explain(folder.path())["channels"];
+    return seen.empty() ? std::string() : std::string(seen[0]["for"]);
+  };
+  using Life = counters::ChannelLife;
+  EXPECT_EQ(waits_for(Life::opening, ""), "h:2 to answer");
+  EXPECT_EQ(waits_for(Life::opening, "refused"),
+            "h:2 to answer; the last attempt has failed: refused");
+  EXPECT_EQ(waits_for(Life::open, ""), "");
+  EXPECT_EQ(waits_for(Life::draining, ""), "both sides to have taken all frames: it is drained");
+  EXPECT_EQ(waits_for(Life::ended, "lost"),
+            "its poller to poll and to release, as it has ended: lost");
+  counters::set(record.counters.room_ns, 1);
+  EXPECT_EQ(waits_for(Life::open, ""), "room: the peer has not released enough of its frames");
+  counters::set(record.counters.mending_ns, 1);
+  EXPECT_EQ(waits_for(Life::open, ""), "its connection, which has broken, to be mended");
+  counters::set(record.counters.mending_ns, 0);
+  const json seen = explain(folder.path())["channels"];
+  EXPECT_EQ(seen[0]["causes"][0],
+            "h:2 is on another host, or of another user: run `faro explain` there");
+}
+
+TEST(Stat, shows_endpoints_with_their_pollers_and_channels) {
+  TemporaryFolder folder;
+  TwoEndpoints endpoints(folder.path());
+  endpoints.fill();
+  json seen = stat_once(folder.path());
+  EXPECT_TRUE(seen["nodes"].empty());
+  ASSERT_EQ(seen["endpoints"].size(), 2u) << seen;
+  const json& client = seen["endpoints"][0];
+  EXPECT_EQ(client["name"], "client");
+  EXPECT_EQ(client["counters"]["channels_open"], 1);
+  EXPECT_GT(client["pollers"][0]["polls"], 0);
+  ASSERT_EQ(client["channels"].size(), 1u);
+  const json& channel = client["channels"][0];
+  EXPECT_EQ(channel["peer"], "server");
+  EXPECT_EQ(channel["state"], "open");
+  EXPECT_EQ(channel["transport"], "tcp");
+  EXPECT_GT(channel["outgoing"]["frames_sent"], 3);
+  EXPECT_GT(channel["outgoing"]["no_room"], 0);
+  EXPECT_GT(channel["counters"]["room_ns"], 0);
+  EXPECT_EQ(channel["outgoing"]["per_second"]["frames_sent"], 0.0);
+  EXPECT_EQ(client["all_channels"]["outgoing"]["frames_sent"], channel["outgoing"]["frames_sent"]);
+
+  const CommandResult table =
+      run_faro({"stat", "--once", "--folder", folder.path(), "--interval", "0.05"});
+  EXPECT_TRUE(contains(table.output, "client (" + endpoints.client().address() + ")"))
+      << table.output;
+  EXPECT_TRUE(contains(table.output, "→ server (")) << table.output;
+  EXPECT_TRUE(contains(table.output, ": room: the peer has not released")) << table.output;
+  EXPECT_FALSE(contains(table.output, "lane")) << "there is no node: " << table.output;
+  endpoints.server().endpoint().close();
+  seen = stat_once(folder.path());
+  ASSERT_EQ(seen["endpoints"].size(), 1u) << seen;
+}
+
+TEST(Stat, shows_nodes_and_endpoints_side_by_side) {
+  TemporaryFolder folder;
+  SessionCluster cluster(1, {{"counters.folder", folder.path()}});
+  ASSERT_TRUE(is_ok(cluster.status()));
+  TwoEndpoints endpoints(folder.path());
+  const CommandResult table =
+      run_faro({"stat", "--once", "--folder", folder.path(), "--interval", "0.05"});
+  EXPECT_TRUE(contains(table.output, "nothing moves on any lane")) << table.output;
+  EXPECT_TRUE(contains(table.output, "nothing moves on any channel")) << table.output;
 }
 
 TEST(Stat, shows_a_killed_node_only_if_its_file_is_named) {

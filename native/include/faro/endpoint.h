@@ -198,7 +198,7 @@ struct EndpointSpec {
 
 /// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),
 /// cluster.id, security.*, transport, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
-/// liveness.timeout_ms, link.mend_ms, channel.idle_ms, wait.*.
+/// liveness.timeout_ms, link.mend_ms, channel.idle_ms, wait.*, counters.folder, metrics.*.
 ///
 /// Threads: any. Fork: as Session.
 class Endpoint {

@@ -177,14 +177,14 @@ public enum Setting {
   /** A query fails if rows arrive for a shuffle that no worker of this node opens within this time. */
   QUERY_UNOPENED_TIMEOUT_MS("query.unopened_timeout_ms", "60000"),
   /**
-   * Folder of the file with this node's counters, which faro stat, top and explain read. The file is removed at close.
-   * Empty: no file.
+   * Folder of the file with the counters of this node or endpoint, which faro stat, top and explain read. The file is
+   * removed at close. Empty: no file.
    */
   COUNTERS_FOLDER("counters.folder", "/dev/shm"),
   /**
-   * Address (host:port) that serves this node's counters to Prometheus at GET /metrics. One that other hosts reach needs
-   * metrics.token_file, or security.tls, with which it is served by HTTPS. Empty: none. With port 0 the system chooses a
-   * port, which is logged.
+   * Address (host:port) that serves the counters of this node or endpoint to Prometheus at GET /metrics. One that other
+   * hosts reach needs metrics.token_file, or security.tls, with which it is served by HTTPS. Empty: none. With port 0 the
+   * system chooses a port, which is logged.
    */
   METRICS_LISTEN("metrics.listen", ""),
   /**
