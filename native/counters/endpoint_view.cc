@@ -39,28 +39,21 @@ Result<FileKind> kind_of(const std::string& path, bool named) {
 Result<std::unique_ptr<EndpointCounterView>> EndpointCounterView::open(const std::string& path,
                                                                        bool named) {
   FARO_ASSIGN_OR_RETURN(auto fd, open_counter_file(path, named));
-  std::unique_ptr<EndpointCounterView> view(
-      new EndpointCounterView(nullptr, {}, std::move(fd), path));
+  std::unique_ptr<EndpointCounterView> view(new EndpointCounterView({}, std::move(fd), path));
   FARO_RETURN_IF_ERROR(view->check());
   return view;
 }
 
-std::unique_ptr<EndpointCounterView> EndpointCounterView::of(const EndpointFile& file) {
-  std::unique_ptr<EndpointCounterView> view(new EndpointCounterView(&file, {}, {}, "memory"));
-  [[maybe_unused]] const Status checked = view->check();  // it was made here
-  return view;
-}
-
-Result<std::unique_ptr<EndpointCounterView>> EndpointCounterView::over(
-    std::span<const std::byte> memory) {
-  std::unique_ptr<EndpointCounterView> view(new EndpointCounterView(nullptr, memory, {}, "memory"));
+Result<std::unique_ptr<EndpointCounterView>> EndpointCounterView::over(Memory memory) {
+  std::unique_ptr<EndpointCounterView> view(
+      new EndpointCounterView(std::move(memory), {}, "memory"));
   FARO_RETURN_IF_ERROR(view->check());
   return view;
 }
 
 // The file may have grown since.
 Status EndpointCounterView::take(Copy& copy) const {
-  std::span<const std::byte> memory = file_ != nullptr ? file_->memory() : memory_;
+  const auto memory = memory_ ? memory_() : std::span<const std::byte>();
   copy.bytes = memory.size();
   if (fd_.valid()) {
     struct stat state {};

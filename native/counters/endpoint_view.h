@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "counters/endpoint_file.h"
 #include "counters/endpoint_layout.h"
 #include "counters/reading.h"
 #include "faro/status.h"
@@ -68,10 +68,9 @@ class EndpointCounterView {
   /// `named`: the user has named this file, see open_counter_file. Errors: as CounterView::open.
   static Result<std::unique_ptr<EndpointCounterView>> open(const std::string& path,
                                                            bool named = false);
-  /// Of an endpoint of this process, which outlives the view.
-  static std::unique_ptr<EndpointCounterView> of(const EndpointFile& file);
-  /// Over memory that outlives the view. Errors: invalid_argument.
-  static Result<std::unique_ptr<EndpointCounterView>> over(std::span<const std::byte> memory);
+  /// Over memory, which `memory` tells with each copy of it: it may grow. Errors: invalid_argument.
+  using Memory = std::function<std::span<const std::byte>()>;
+  static Result<std::unique_ptr<EndpointCounterView>> over(Memory memory);
   EndpointCounterView(const EndpointCounterView&) = delete;
   EndpointCounterView& operator=(const EndpointCounterView&) = delete;
 
@@ -89,9 +88,8 @@ class EndpointCounterView {
     }
   };
 
-  EndpointCounterView(const EndpointFile* file, std::span<const std::byte> memory,
-                      base::UniqueFd fd, std::string path)
-      : file_(file), memory_(memory), fd_(std::move(fd)), path_(std::move(path)) {}
+  EndpointCounterView(Memory memory, base::UniqueFd fd, std::string path)
+      : memory_(std::move(memory)), fd_(std::move(fd)), path_(std::move(path)) {}
   Status take(Copy& copy) const;
   Status check();
   bool look();
@@ -107,9 +105,8 @@ class EndpointCounterView {
   ChannelCounts counts_of(const Copy& copy, uint32_t index) const;
   EndpointView view(bool whole) const;
 
-  const EndpointFile* const file_;           // null: not of this process
-  const std::span<const std::byte> memory_;  // neither of this process nor a file
-  const base::UniqueFd fd_;
+  const Memory memory_;      // empty: a file
+  const base::UniqueFd fd_;  // invalid: memory
   const std::string path_;
   Copy first_,
       second_;  // of the last look, one after the other: a record is whole that has not changed meanwhile

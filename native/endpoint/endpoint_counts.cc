@@ -61,8 +61,9 @@ Status EndpointCounts::open(const EndpointSpec& spec) {
   counters::set(file_->endpoint().memory_limit_bytes, settings_.memory_limit_bytes);
   if (settings_.metrics_listen.empty()) return Status::Ok();
   FARO_ASSIGN_OR_RETURN(auto access, metrics::ScrapeAccess::load(settings_));
-  const std::shared_ptr<counters::EndpointCounterView> view =
-      counters::EndpointCounterView::of(*file_);
+  FARO_ASSIGN_OR_RETURN(auto reader, counters::EndpointCounterView::over(
+                                         [file = file_.get()] { return file->memory(); }));
+  const std::shared_ptr<counters::EndpointCounterView> view = std::move(reader);
   FARO_ASSIGN_OR_RETURN(metrics_, metrics::MetricsEndpoint::start(
                                       settings_.metrics_listen, std::move(access),
                                       [view] { return counters::prometheus_text(view->read()); }));

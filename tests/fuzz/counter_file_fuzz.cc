@@ -137,14 +137,14 @@ void check_page(const View& view) {
   require(lines > 10, "a page has lines");
 }
 
-/// `Reader`: of such files as `good`.
-template <typename Reader>
-void read_changed(Input input, std::span<const std::byte> good) {
+/// `open`: makes a reader of such files as `good`.
+template <typename Open>
+void read_changed(Input input, std::span<const std::byte> good, Open&& open) {
   // Perhaps cut short.
   const uint16_t cut = input.number<uint16_t>();
   const Copy file(good.first(good.size() - cut % good.size()));
   for (uint32_t changes = input.below(16); changes > 0; --changes) change(input, file.memory());
-  const auto opened = Reader::over(file.memory());
+  const auto opened = open(file.memory());
   if (!opened.ok()) {
     return require(
         opened.status().code() == Code::invalid_argument && !opened.status().message().empty(),
@@ -162,8 +162,12 @@ void read_changed(Input input, std::span<const std::byte> good) {
 }  // namespace
 
 void run_target(Input input) {
-  read_changed<counters::CounterView>(input, file_of_node());
-  read_changed<counters::EndpointCounterView>(input, file_of_endpoint());
+  using Memory = std::span<const std::byte>;
+  read_changed(input, file_of_node(),
+               [](Memory memory) { return counters::CounterView::over(memory); });
+  read_changed(input, file_of_endpoint(), [](Memory memory) {
+    return counters::EndpointCounterView::over([memory] { return memory; });
+  });
 }
 
 }  // namespace faro::fuzz

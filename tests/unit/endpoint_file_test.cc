@@ -5,10 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "counters/counter_file.h"
@@ -34,6 +32,14 @@ EndpointShape some_shape() {
 
 std::unique_ptr<EndpointFile> make(const std::string& folder) {
   return test::value_of(EndpointFile::make(some_shape(), folder, 1));
+}
+
+std::unique_ptr<EndpointCounterView> view_of(const EndpointFile& file) {
+  return test::value_of(EndpointCounterView::over([&file] { return file.memory(); }));
+}
+
+Result<std::unique_ptr<EndpointCounterView>> reader_over(const std::vector<uint64_t>& copy) {
+  return EndpointCounterView::over([&copy] { return std::as_bytes(std::span(copy)); });
 }
 
 EndpointView read(const std::string& path) {
@@ -86,7 +92,7 @@ TEST(EndpointFile, says_how_long_something_has_lasted) {
   const auto file = make("");
   ChannelRecord& record = **file->channel(0);
   record.state.store(open_state("tm-2"));
-  const auto view = EndpointCounterView::of(*file);
+  const auto view = view_of(*file);
   EXPECT_EQ(view->read().channels[0].counts.counters.room_ns, 0u) << "it is not the case";
   set(record.counters.room_ns, 1);
   const EndpointView read = view->read();
@@ -152,8 +158,8 @@ TEST(EndpointFile, has_a_version_that_older_readers_refuse) {
   std::vector<uint64_t> copy(file->memory().size() / 8);
   std::memcpy(copy.data(), file->memory().data(), copy.size() * 8);
   reinterpret_cast<Header*>(copy.data())->version = 77;
-  test::expect_error(EndpointCounterView::over(std::as_bytes(std::span(copy))).status(),
-                     Code::invalid_argument, {"version 77", "this faro reads 2"});
+  test::expect_error(reader_over(copy).status(), Code::invalid_argument,
+                     {"version 77", "this faro reads 2"});
 }
 
 TEST(EndpointFile, goes_with_its_endpoint_and_is_for_its_user_alone) {
@@ -181,31 +187,42 @@ TEST(EndpointView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {
   ASSERT_EQ(truncate(file->path().c_str(), whole), 0);  // it counts on
 }
 
-// Moving what a channel has counted to the endpoint's totals: at no moment is it counted twice, or not at all.
-TEST(EndpointView, sees_totals_that_only_grow_while_channels_end) {
+// What a channel has counted is moved to the endpoint's totals when it ends. In the middle of that it is counted twice.
+TEST(EndpointView, looks_again_if_counts_are_moved_just_then) {
   const auto file = make("");
   ChannelRecord& record = **file->channel(0);
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    while (!stop.load()) {
-      count(record.outgoing.frames_sent, 5);
-      count(file->ended().moves);
-      count(file->ended().outgoing.frames_sent, 5);
-      record.outgoing.frames_sent.store(0, std::memory_order_release);
-      file->ended().moves.fetch_add(1, std::memory_order_release);
-      for (int pause = 0; pause < 64; ++pause) std::this_thread::yield();
+  record.state.store(open_state("tm-2"));
+  count(record.outgoing.frames_sent, 5);
+  EndedChannels& ended = file->ended();
+  int copies = 0;
+  const auto view = test::value_of(EndpointCounterView::over([&] {
+    if (++copies == 2) {  // the first was made when it was opened
+      set(ended.moves, 1);
+      set(ended.outgoing.frames_sent, 5);
+    } else if (copies == 3) {
+      set(record.outgoing.frames_sent, 0);
+      record.state.store({});
+      set(ended.moves, 2);
     }
-  });
-  const auto view = EndpointCounterView::of(*file);
-  uint64_t last = 0;
-  for (int reads = 0; reads < 2000; ++reads) {
-    const uint64_t now = view->read().all.sent.frames_sent;
-    ASSERT_GE(now, last);
-    ASSERT_EQ(now % 5, 0u);
-    last = now;
-  }
-  stop = true;
-  writer.join();
+    return file->memory();
+  }));
+  const EndpointView read = view->read();
+  EXPECT_EQ(read.all.sent.frames_sent, 5u);
+  EXPECT_TRUE(read.channels.empty());
+  EXPECT_EQ(copies, 5);
+}
+
+TEST(EndpointView, leaves_out_a_channel_that_is_replaced_just_then) {
+  const auto file = make("");
+  ChannelRecord& record = **file->channel(0);
+  record.state.store(open_state("old"));
+  int copies = 0;
+  const auto view = test::value_of(EndpointCounterView::over([&] {
+    if (++copies == 3) record.state.store(open_state("new"));
+    return file->memory();
+  }));
+  EXPECT_TRUE(view->read().channels.empty());
+  EXPECT_EQ(view->read().channels.at(0).peer, "new");
 }
 
 TEST(EndpointView, never_leaves_the_memory_of_a_file_whose_header_lies) {
@@ -217,7 +234,7 @@ TEST(EndpointView, never_leaves_the_memory_of_a_file_whose_header_lies) {
       std::vector<uint64_t> copy(file->memory().size() / 8);
       std::memcpy(copy.data(), file->memory().data(), copy.size() * 8);
       reinterpret_cast<unsigned char*>(copy.data())[byte] = static_cast<unsigned char>(value);
-      const auto view = EndpointCounterView::over(std::as_bytes(std::span(copy)));
+      const auto view = reader_over(copy);
       if (view.ok()) {
         (void)prometheus_text((*view)->read());
       } else {
@@ -233,7 +250,7 @@ TEST(EndpointPage, lists_no_more_channels_than_it_says) {
   for (uint32_t index = 0; index < kMostChannelsOnPage + 10; ++index)
     (*file->channel(index))->state.store(open_state("tm-2"));
   count((*file->channel(kMostChannelsOnPage + 5))->outgoing.frames_sent, 7);
-  const std::string page = prometheus_text(EndpointCounterView::of(*file)->read());
+  const std::string page = prometheus_text(view_of(*file)->read());
   const std::string name = "\nfaro_channel_sent_bytes_total{";
   size_t series = 0;
   for (size_t at = page.find(name); at != page.npos; at = page.find(name, at + 1)) ++series;
