@@ -65,8 +65,13 @@ void NodeCore::start(const NodeEnvironment& environment) {
   const uint32_t local_workers = shape.worker_count[shape.node];
   left_ = base::error(Code::peer_lost, "{} closed its session", shape.node_names[shape.node]);
   overflow_.show_in(membership_->counters().node());
-  queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this,
-                                                   settings_.unopened_timeout_ms * 1'000'000);
+  const shuffle::QueryTimeouts timeouts{.unopened_ns = settings_.unopened_timeout_ms * 1'000'000,
+                                        .link_ns = settings_.connect_timeout_ms * 1'000'000};
+  queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this, timeouts);
+  for (const session::Node& node : membership_->nodes()) {
+    const bool is_known = settings_.nodes_change() && known[node.number];
+    if (is_known && !present[node.number]) queries_->on_node_added(node.number);
+  }
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   life_.begin(weak_from_this(), membership_->nodes()[membership_->node()].name);
   const shuffle::NodeServices services{life_,     *membership_, *queries_,
@@ -167,6 +172,7 @@ void NodeCore::on_links_changed() {
 void NodeCore::on_tick(base::Nanoseconds now) {
   if (!early_.is_over()) return;
   queries_->on_tick(now);
+  nodes().on_tick();
   events_.tell_failed_queries();
   count_network();
 }
@@ -205,31 +211,13 @@ void NodeCore::alert_workers() {
 
 void NodeCore::let_go(uint32_t node) { membership_->let_go(node); }
 
-// --- nodes that come and go
+void NodeCore::want_link(uint32_t node) { membership_->want_link(node); }
 
-Status NodeCore::check_nodes_change() const {
-  if (presence_.is_closed()) return Status(Code::session_closed, "the session was closed");
-  if (settings_.nodes_change()) return Status::Ok();
-  return Status(Code::wrong_state,
-                "cluster.node_limit = 0: the nodes of this session are those of cluster.nodes");
-}
-
-Status NodeCore::add_node(const NodeSpec& node) {
-  FARO_RETURN_IF_ERROR(check_nodes_change());
-  return membership_->add_node(node.number, node.address);
-}
-
-Status NodeCore::drain_node(uint32_t node) {
-  FARO_RETURN_IF_ERROR(check_nodes_change());
-  if (!membership_->has_number(node))
-    return base::error(Code::invalid_argument, "no node has the number {}", node);
-  queries_->drain(node);
-  return Status::Ok();
-}
-
-Status NodeCore::remove_node(uint32_t node) {
-  FARO_RETURN_IF_ERROR(check_nodes_change());
-  return membership_->remove_node(node);
+Status NodeCore::why_unlinked(uint32_t node) const {
+  return base::error(Code::peer_lost, "{} was not linked within connect.timeout_ms = {}: {}",
+                     membership_->nodes()[node].name, settings_.connect_timeout_ms,
+                     membership_->why_unlinked(node))
+      .of_node(node);
 }
 
 Status NodeCore::close() {

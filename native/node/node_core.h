@@ -9,10 +9,10 @@
 #include "base/settings.h"
 #include "faro/cancellation.h"
 #include "faro/metrics.h"
-#include "faro/nodes.h"
 #include "faro/session.h"
 #include "links/network.h"
 #include "node/early_events.h"
+#include "node/node_changes.h"
 #include "node/node_presence.h"
 #include "node/session_events.h"
 #include "ring/waiter.h"
@@ -46,15 +46,11 @@ class NodeCore final : public session::Observer,
   shuffle::QueryTable& queries() noexcept { return *queries_; }
   shuffle::Overflow& overflow() noexcept { return overflow_; }
   NodePresence& presence() noexcept { return presence_; }
+  NodeChanges nodes() noexcept { return {*membership_, *queries_, presence_}; }
   SessionEvents& events() noexcept { return events_; }
   shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
   uint32_t worker_count() const noexcept { return membership_->worker_count(); }
-
-  /// As Nodes::add, drain and remove.
-  Status add_node(const NodeSpec& node);
-  Status drain_node(uint32_t node);
-  Status remove_node(uint32_t node);
 
   /// As Session::close. Waits by the waiter and the clock that were passed in.
   Status close();
@@ -81,6 +77,8 @@ class NodeCore final : public session::Observer,
   void fail_peer(uint32_t node, const Status& cause) override;
   void query_failed(const QueryId& query, const Status& cause) override;
   void let_go(uint32_t node) override;
+  void want_link(uint32_t node) override;
+  Status why_unlinked(uint32_t node) const override;
 
  private:
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
@@ -88,7 +86,6 @@ class NodeCore final : public session::Observer,
   void count_network() noexcept;
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   void lose_peer(uint32_t node, const Status& cause);
-  Status check_nodes_change() const;
   Status wait_for_workers(base::Nanoseconds deadline);
   std::string who_is_busy() const;
 

@@ -36,16 +36,23 @@ Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancell
                        present_.size() - 1);
   }
   const auto over = [&] { return closed_ || present_[node] || cancellation.cancelled(); };
+  const auto awaited = awaited_.insert(node);
   if (wait.is_forever()) {
     changed_.wait(lock, over);
   } else if (!wait.is_none()) {
     changed_.wait_for(lock, std::min(wait.limit(), kLongest), over);
   }
+  awaited_.erase(awaited);
   if (closed_) return Status(Code::session_closed, "the session was closed");
   if (present_[node]) return Status::Ok();
   if (cancellation.cancelled())
     return base::error(Code::cancelled, "the wait for node {} was cancelled", node);
   return base::error(Code::deadline_exceeded, "node {} is not there", node).of_node(node);
+}
+
+std::set<uint32_t> NodePresence::awaited() const {
+  const std::lock_guard lock(mutex_);
+  return {awaited_.begin(), awaited_.end()};
 }
 
 void NodePresence::lost(uint32_t node) {

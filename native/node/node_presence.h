@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "faro/cancellation.h"
@@ -22,6 +23,9 @@ class NodePresence {
   /// As Session::await_node.
   Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
 
+  /// For which nodes somebody waits.
+  std::set<uint32_t> awaited() const;
+
   void lost(uint32_t node);
   /// Returns whether it is there for the first time since it was added.
   bool returned(uint32_t node);
@@ -35,6 +39,7 @@ class NodePresence {
   std::condition_variable changed_;
   std::vector<bool> present_;
   std::vector<bool> known_;  // was there, or in the list, since the number was given
+  std::multiset<uint32_t> awaited_;
   bool closed_ = false;
 };
 

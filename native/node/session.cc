@@ -91,9 +91,9 @@ int SessionAccess::release(Listener& listener) noexcept { return std::exchange(l
 
 // --- Nodes
 
-Status Nodes::add(const NodeSpec& node) { return session_.core_->add_node(node); }
-Status Nodes::drain(uint32_t node) { return session_.core_->drain_node(node); }
-Status Nodes::remove(uint32_t node) { return session_.core_->remove_node(node); }
+Status Nodes::add(const NodeSpec& node) { return session_.core_->nodes().add(node); }
+Status Nodes::drain(uint32_t node) { return session_.core_->nodes().drain(node); }
+Status Nodes::remove(uint32_t node) { return session_.core_->nodes().remove(node); }
 
 // --- Session
 
@@ -172,13 +172,13 @@ Status Session::cancel_query(const QueryId& query, std::string_view reason) {
 }
 bool Session::has_node(uint32_t node) const noexcept { return core_->presence().is_present(node); }
 Status Session::await_node(uint32_t node, Wait wait, const Cancellation& cancellation) {
-  return core_->presence().await(node, wait, cancellation);
+  return core_->nodes().await(node, wait, cancellation);
 }
 void Session::await_node_async(uint32_t node, std::function<void(Status)> done, Wait wait,
                                Cancellation cancellation) {
   auto thread = base::start_thread(
       kAwaitThread, [core = core_, node, done, wait, cancellation = std::move(cancellation)] {
-        done(core->presence().await(node, wait, cancellation));
+        done(core->nodes().await(node, wait, cancellation));
       });
   if (!thread.ok()) return done(thread.status());
   thread->detach();

@@ -59,6 +59,10 @@ void ClusterMembership::let_go(uint32_t node) {
   network_->reactor().defer([this, node] { roster_.let_go(node); });
 }
 
+void ClusterMembership::want_link(uint32_t node) {
+  network_->reactor().defer([this, node] { roster_.want_link(node); });
+}
+
 void ClusterMembership::fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,
                                   const Status& cause) {
   network_->reactor().defer(

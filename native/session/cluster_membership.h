@@ -37,6 +37,8 @@ class ClusterMembership final : public Membership {
   Status remove_node(uint32_t node) override;
   bool has_number(uint32_t node) const override { return node_list_.has(node); }
   void let_go(uint32_t node) override;
+  void want_link(uint32_t node) override;
+  std::string why_unlinked(uint32_t node) const override { return node_list_.why_unlinked(node); }
   std::shared_ptr<transport::DataLink> link(uint32_t node) override {
     return node == topology_.self() ? resources_.local_link() : links_.data(node);
   }

@@ -95,6 +95,11 @@ class Membership {
   /// Ends the link to a node that no query needs any more, and refuses its process from now on; on_node_drained follows.
   /// Threads: any. Blocks: never.
   virtual void let_go(uint32_t node) = 0;
+  /// Where nodes come and go: has a link made with this one, for connect.timeout_ms from now on, if there is none. Of the
+  /// two the one with the higher number dials; the other one asks it to. on_peer_joined follows. Threads: any. Blocks: never.
+  virtual void want_link(uint32_t node) = 0;
+  /// Why there is no link with a node: its name, and the last cause. Threads: any. Blocks: never for long.
+  virtual std::string why_unlinked(uint32_t node) const = 0;
 
   /// The current data link to a node. The link to this node itself has its rings in private memory; the rings of
   /// a link to a missing node carry nothing. Never null after open. Valid as long as the caller keeps it, but not

@@ -1,5 +1,9 @@
 #include "session/node_list.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "base/error.h"
 #include "base/return_if_error.h"
 #include "session/topology.h"
@@ -57,8 +61,20 @@ Status NodeList::remove(uint32_t node) {
   return Status::Ok();
 }
 
+void NodeList::note_unlinked(uint32_t node, std::string why) {
+  const std::lock_guard lock(mutex_);
+  unlinked_[node] = std::move(why);
+}
+
+std::string NodeList::why_unlinked(uint32_t node) const {
+  const std::lock_guard lock(mutex_);
+  const auto why = unlinked_.find(node);
+  return why == unlinked_.end() ? fmt::format("node {}: it has not come", node) : why->second;
+}
+
 void NodeList::forget(uint32_t node) {
   const std::lock_guard lock(mutex_);
+  unlinked_.erase(node);
   standings_[node] = Standing::none;
 }
 

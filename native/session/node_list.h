@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -41,12 +42,18 @@ class NodeList {
   /// No query needs the node any more; it may have been removed meanwhile.
   void drained(uint32_t node);
 
+  /// There is no link with the node, for that reason.
+  void note_unlinked(uint32_t node, std::string why);
+  /// The last such reason; with the node's name.
+  std::string why_unlinked(uint32_t node) const;
+
  private:
   Status check(uint32_t node) const;
 
   const base::Settings& settings_;
   mutable std::mutex mutex_;
   std::vector<Standing> standings_;  // by number
+  std::map<uint32_t, std::string> unlinked_;
 };
 
 }  // namespace faro::session

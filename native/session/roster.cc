@@ -81,7 +81,8 @@ Roster::Roster(const base::Settings& settings, Observer& observer, Topology& top
                resources),
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
-      diallers_(static_cast<links::Dialler::Owner&>(*this), network, identity_, links),
+      wants_(static_cast<links::Dialler::Owner&>(*this), settings, topology, network, identity_,
+             links),
       mender_(network, identity_, links),
       departed_(topology, network.reactor().clock()) {}
 
@@ -126,9 +127,7 @@ Status Roster::prepare() {
   identity_.hello.rendezvous = transports_.rendezvous();
   FARO_RETURN_IF_ERROR(check_dialled_addresses(topology_));
   FARO_RETURN_IF_ERROR(resources_.check_least_need(transports_));
-  topology_.for_each_peer([&](uint32_t peer) {
-    if (topology_.dials(peer)) diallers_.add(peer, topology_.address(peer));
-  });
+  wants_.begin_opening();
   return Status::Ok();
 }
 
@@ -147,6 +146,7 @@ void Roster::finish_opening() {
   }
   resources_.counters().opened();
   phase_ = Phase::open;
+  wants_.end_opening();
   announce_members(links_, topology_);
   log_opened(topology_, links_, resources_,
              network_.reactor().clock().now_ns() - opening_->since());
@@ -162,7 +162,7 @@ void Roster::end_opening(const ClusterOpening::Failure& failure) {
   });
   const links::Refusal refusal{failure.status, failure.retry, false};
   admission_.refuse_all(refusal);
-  diallers_.stop(refusal);
+  wants_.stop(refusal);
   links_.for_each([&](links::Link& link) { link.refuse(failure.status, failure.retry); });
   phase_ = Phase::closing;
   admission_.expect_closing();
@@ -191,7 +191,7 @@ base::Nanoseconds Roster::next_deadline() const {
       std::min(monitor_.next_deadline(phase_ == Phase::open), admission_.next_deadline());
   if (is_closing) next = std::min(next, closing_deadline_);
   if (!linking()) return next;
-  return std::min({next, diallers_.next_deadline(), mender_.next_deadline()});
+  return std::min({next, wants_.next_deadline(), mender_.next_deadline()});
 }
 
 // Call it only when all connections have been read.
@@ -202,7 +202,7 @@ void Roster::look_at_times() {
   each.run([&] { admission_.check_deadlines(now); });
   if (monitor_.beat() && linking()) each.run([&] { observer_.on_tick(now); });
   if (linking() && !(opening_ && opening_->failed())) {
-    each.run([&] { diallers_.advance(now); });
+    each.run([&] { wants_.advance(now); });
     each.run([&] { mender_.advance(now); });
     each.run([&] { set_up_links(); });
   }
@@ -225,7 +225,10 @@ bool Roster::may_set_up() const {
 void Roster::set_up_links() {
   if (!resources_.allocated()) {
     if (!opening_->all_known()) return;
-    const Status status = allocate();
+    const auto need = factory_.need(links_);
+    const Status status =
+        need.ok() ? resources_.allocate(*need, static_cast<transport::LinkEvents&>(*this))
+                  : need.status();
     if (!status.ok()) return opening_->fail(status);
   }
   bool begun = false;
@@ -234,13 +237,11 @@ void Roster::set_up_links() {
     link.advance();
     if (!LinkFactory::can_set_up(link) || std::exchange(begun, true)) return;
     const Status status = factory_.set_up(link, phase_ == Phase::open);
-    if (!status.ok()) give_up(link, status);
+    if (status.ok()) return;
+    // There can be no link with this admitted peer: that ends our open, or the peer's.
+    if (phase_ == Phase::opening) return opening_->fail(status);
+    link.fail(status);
   });
-}
-
-Status Roster::allocate() {
-  FARO_ASSIGN_OR_RETURN(const auto need, factory_.need(links_));
-  return resources_.allocate(need, static_cast<transport::LinkEvents&>(*this));
 }
 
 void Roster::begin_closing() {
@@ -253,7 +254,7 @@ void Roster::begin_closing() {
     const links::Refusal closing = closed_refusal(identity_);
     admission_.refuse_all(closing);
     admission_.expect_closing();
-    diallers_.stop(closing);
+    wants_.stop(closing);
   });
   links_.for_each([&](links::Link& link) { each.run([&] { link.leave(); }); });
 }
@@ -274,7 +275,7 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   if (opening_ != nullptr && opening_->failed()) return opening_->refusal();
   if (!linking()) return closed_refusal(identity_);
   const uint32_t number = hello.head.node;
-  if (topology_.dials(number)) {
+  if (topology_.dials(number) && !settings_.nodes_change()) {
     return refuse(fmt::format("{} at {} dials {}: a node dials those with lower numbers only",
                               number, from, identity_.name),
                   false);
@@ -289,6 +290,12 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   }
   const Status departed = departed_.check(number, hello.incarnation);
   if (!departed.ok()) return links::Refusal{departed, false, false};
+  if (topology_.dials(number)) {  // it needs the link, and cannot make it
+    want_link(number);
+    const Status dials =
+        base::error(Code::connect_failed, "{} dials that link itself", identity_.name);
+    return links::Refusal{dials, true, false, true, true};
+  }
   links::Link* link = links_.find(number);
   if (link != nullptr && link->state().is(links::LinkState::mending) &&
       link->peer().incarnation != hello.incarnation) {
@@ -313,24 +320,26 @@ void Roster::on_admitted(std::unique_ptr<links::ControlConnection> connection,
 }
 
 void Roster::on_refused(const std::string& from, const links::Refusal& refusal) {
-  if (phase_ == Phase::opening) opening_->note_refused(from, refusal);
+  if (phase_ == Phase::opening && !refusal.expected) opening_->note_refused(from, refusal);
 }
 
 void Roster::on_dialled(links::Dialler& dialler,
                         std::unique_ptr<links::ControlConnection> connection,
                         const wire::Hello& peer) {
   const uint32_t number = dialler.peer();
-  const Status departed = departed_.check(number, peer.incarnation);
-  if (!departed.ok()) {
-    connection->send(wire::encode_refuse({departed.code(), true, std::string(departed.message())}));
-    return retry(number, departed);
+  Status refused = departed_.check(number, peer.incarnation);
+  if (refused.ok() && !topology_.dials(number))
+    refused = base::error(Code::connect_failed, "{} has the higher number, and dials", number);
+  if (!refused.ok()) {
+    connection->send(wire::encode_refuse({refused.code(), true, std::string(refused.message())}));
+    return retry(number, refused);
   }
   std::string address = connection->peer_address();
   add_link(number, true, std::move(address), std::move(connection), peer);
 }
 
 void Roster::on_dial_failed(links::Dialler& dialler, const Status& cause) {
-  if (phase_ == Phase::opening) opening_->note_disconnected(dialler.peer(), cause);
+  note_unlinked(dialler.peer(), cause);
 }
 
 void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) {
@@ -377,14 +386,13 @@ void Roster::drop_link(const links::Link& link) {
 }
 
 void Roster::retry(uint32_t peer, const Status& cause) {
-  if (phase_ == Phase::opening) opening_->note_disconnected(peer, cause);
-  diallers_.retry(peer, cause);
+  note_unlinked(peer, cause);
+  wants_.retry(peer, cause);
 }
 
-// There can be no link with this admitted peer: ends our open, or the peer's.
-void Roster::give_up(links::Link& link, const Status& cause) {
-  if (phase_ == Phase::opening) return opening_->fail(cause);
-  link.fail(cause);
+void Roster::note_unlinked(uint32_t peer, const Status& cause) {
+  if (phase_ == Phase::opening) return opening_->note_disconnected(peer, cause);
+  nodes_.note_unlinked(peer, fmt::format("{}: {}", topology_.full_name(peer), cause.message()));
 }
 
 // ------------------------------------------------------------------------------------------- links
@@ -405,12 +413,16 @@ void Roster::add_node(uint32_t node, std::string address) {
   topology_.set_address(node, std::move(address));
   resources_.count_link(node, *links_.data(node), 0, false);
   identity_.hosts[node] = topology_.host(node);
-  if (topology_.dials(node)) diallers_.add(node, topology_.address(node));
+}
+
+void Roster::want_link(uint32_t node) {
+  if (phase_ != Phase::open || nodes_.standing(node) != NodeList::Standing::member) return;
+  if (node != topology_.self()) wants_.want(node);
 }
 
 void Roster::remove_node(uint32_t node) {
   if (phase_ != Phase::open) return;
-  diallers_.remove(node);
+  wants_.forget(node);
   if (links::Link* const link = links_.find(node)) {
     link->fail(base::error(Code::peer_lost, "{} was removed from the session of {}",
                            topology_.node(node).name, identity_.name));
@@ -427,7 +439,7 @@ void Roster::remove_node(uint32_t node) {
 void Roster::let_go(uint32_t node) {
   if (phase_ != Phase::open || !observer_.on_node_drained(node)) return;
   nodes_.drained(node);
-  diallers_.remove(node);
+  wants_.forget(node);
   if (links::Link* const link = links_.find(node)) {
     link->leave();
     link->end();
@@ -475,6 +487,7 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   if (phase_ != Phase::open) return;
   if (link.data() == nullptr) {
     drop_link(link);
+    note_unlinked(link.place(), cause);
     return departed_.failed_to_join(link.place(), cause);
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;

@@ -1,5 +1,6 @@
 // Roster: the numbered nodes of the cluster and which of them this node is linked with. All nodes are
-// known; all links come up at once or open fails; afterwards nodes are lost, leave and return.
+// known; all links come up at once or open fails; afterwards nodes are lost, leave and return. Where nodes change, links
+// come up when they are needed (link_wants.h).
 //
 // Everything here happens in rounds: wait for events, pass them to the links, then check time limits. The
 // thread that opens the session runs the rounds until all links are up. After that the network thread does,
@@ -22,7 +23,6 @@
 #include <string>
 
 #include "links/admission.h"
-#include "links/diallers.h"
 #include "links/link_mender.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
@@ -31,6 +31,7 @@
 #include "session/cluster_identity.h"
 #include "session/cluster_opening.h"
 #include "session/link_factory.h"
+#include "session/link_wants.h"
 #include "session/membership.h"
 #include "session/node_list.h"
 #include "session/rejoin.h"
@@ -62,6 +63,8 @@ class Roster final : public links::Rounds,
   void remove_node(uint32_t node);
   /// No query needs the node any more.
   void let_go(uint32_t node);
+  /// As Membership::want_link.
+  void want_link(uint32_t node);
   /// Fails the node's link, if it still is this one.
   void fail_link(uint32_t node, const transport::DataLink* link, const Status& cause);
 
@@ -85,13 +88,12 @@ class Roster final : public links::Rounds,
   bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
   bool may_set_up() const;
   void set_up_links();
-  Status allocate();
 
   void add_link(uint32_t peer, bool initiator, std::string address,
                 std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
   void drop_link(const links::Link& link);
   void retry(uint32_t peer, const Status& cause);
-  void give_up(links::Link& link, const Status& cause);
+  void note_unlinked(uint32_t peer, const Status& cause);
 
   // Admission::Host
   std::optional<links::Refusal> judge(const wire::Hello& hello, const std::string& from) override;
@@ -126,7 +128,7 @@ class Roster final : public links::Rounds,
   LinkFactory factory_;
   links::LinkMonitor monitor_;
   links::Admission admission_;
-  links::Diallers diallers_;
+  LinkWants wants_;
   links::LinkMender mender_;
   Departed departed_;
   std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded

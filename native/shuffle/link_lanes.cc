@@ -37,13 +37,17 @@ bool LinkLanes::rebind(uint32_t node) {
   std::shared_ptr<transport::DataLink> link = worker_.membership.link(node);
   const transport::DataLink* const bound = receive_side_.rings_of(node).front().link.get();
   if (link.get() == bound) return true;
-  if (bound != nullptr) {
+  // What waits in the queue of a ring to a node that is linked only now is for this link.
+  const bool is_first = bound != nullptr && bound->is_absent() && worker_.settings.nodes_change();
+  if (bound != nullptr && !is_first) {
     // QueryTable decides which queries the loss fails. It learned of the loss before the link changed.
     receive_side_.abandon(node);
     send_side_.drop_rings(node);
     if (uses_rings(node)) return false;
   }
   bind(node, link);
+  // Rows may have come, and been marked, while the rings were those of no link.
+  if (is_first) receive_side_.look_at(node);
   return true;
 }
 

@@ -67,6 +67,10 @@ class QueryRun final : private shuffle::QueryEnvironment {
   }
   void alert_workers() override {}
   void let_go(uint32_t) override {}
+  void want_link(uint32_t) override {
+    require(false, "nodes of a fixed list are not linked on demand");
+  }
+  Status why_unlinked(uint32_t) const override { return {}; }
   void query_failed(const QueryId& query, const Status& cause) override {
     require(!cause.ok() && cause.query() == query,
             "a query that has failed is told with its cause");
@@ -242,7 +246,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
 
   Input input_;
   base::Nanoseconds now_ = 1;
-  QueryTable table_{shape(), *this, kUnopened};
+  QueryTable table_{shape(), *this, {.unopened_ns = kUnopened, .link_ns = kUnopened}};
   std::array<uint64_t, kNodes> incarnations_{kIncarnation, kIncarnation + 1, kIncarnation + 2};
   std::array<bool, kNodes> lost_{};
   uint32_t lives_ = 1;  // of all nodes together, except the first of each

@@ -18,6 +18,7 @@ using wire::QueryMessage;
 using wire::QueryMessageKind;
 
 inline constexpr base::Nanoseconds kUnopened = 1'000'000'000;
+inline constexpr QueryTimeouts kTimeouts{.unopened_ns = kUnopened, .link_ns = 2 * kUnopened};
 
 class QueryCluster {
  public:
@@ -27,6 +28,10 @@ class QueryCluster {
     }
     void alert_workers() override { ++alerts; }
     void let_go(uint32_t) override {}
+    void want_link(uint32_t node) override { wanted.push_back(node); }
+    Status why_unlinked(uint32_t node) const override {
+      return Status(Code::peer_lost, "node " + std::to_string(node) + " was not linked");
+    }
     void fail_peer(uint32_t node, const Status& cause) override {
       offenders.emplace_back(node, cause);
     }
@@ -37,6 +42,7 @@ class QueryCluster {
     QueryCluster* cluster = nullptr;
     uint32_t number = 0;
     int alerts = 0;
+    std::vector<uint32_t> wanted;
     std::vector<std::pair<uint32_t, Status>> offenders;
     std::vector<std::pair<QueryId, Status>> told_failed;
     std::unique_ptr<QueryTable> table;
@@ -55,7 +61,7 @@ class QueryCluster {
       shape.node = n;
       nodes[n].cluster = this;
       nodes[n].number = n;
-      nodes[n].table = std::make_unique<QueryTable>(shape, nodes[n], kUnopened);
+      nodes[n].table = std::make_unique<QueryTable>(shape, nodes[n], kTimeouts);
     }
   }
 

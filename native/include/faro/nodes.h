@@ -26,9 +26,10 @@ class Nodes {
  public:
   explicit Nodes(Session& session) : session_(session) {}
 
-  /// Adds a node: from now on it may link with this one; of the two, the one with the higher number dials. Queries may
-  /// contain it after node_added or Session::await_node(); those that run are not touched. Its workers are the
-  /// cluster.workers numbers from Session::first_worker(node) on.
+  /// Adds a node: from now on queries that are declared here may contain it. It is linked when the first of them does, or for
+  /// Session::await_node(), and needs no memory until then; of the two, the one with the higher number dials, and the other
+  /// one asks it to. It has to be told of this node, too. Its workers are the cluster.workers numbers from
+  /// Session::first_worker(node) on.
   /// Errors: invalid_argument (no such number, the own one, no host:port, or port 0 where this node has to dial),
   /// wrong_state (the number is in use: remove that node first, and wait for node_removed; no cluster.node_limit),
   /// session_closed.

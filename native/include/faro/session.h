@@ -172,7 +172,7 @@ struct SessionListener {
   std::function<void(uint32_t node)> node_left{};
   /// A node that was lost, has left or was missing is there: queries may contain it, as after await_node().
   std::function<void(uint32_t node)> node_returned{};
-  /// The same of a node that Nodes::add has added, when it is there for the first time.
+  /// The same of a node that Nodes::add has added, when it is linked for the first time.
   std::function<void(uint32_t node)> node_added{};
   /// What Nodes::drain began is done: no query needs the node, and its link is closed. Of the own node: no other node is
   /// linked with it any more, so its session can be closed.
@@ -240,7 +240,9 @@ class Session {
   QueryId begin_query();
 
   /// Says which workers take part in a query, if not all of the cluster; with cluster.node_limit, of every query. On
-  /// every node that takes part and on the issuer, before any of its workers uses the query. Errors:
+  /// every node that takes part and on the issuer, before any of its workers uses the query. With cluster.node_limit it also
+  /// has the nodes linked that the query needs. Until one is, the rings to it are as full ones; if it is not within
+  /// connect.timeout_ms, the query fails with peer_lost, which names it and the cause. Blocks: never. Errors:
   /// invalid_argument, wrong_state (in use already; on the issuer, a worker of a node that is drained), query_ended; the
   /// cause with which it has failed already.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
@@ -250,11 +252,12 @@ class Session {
   /// that was never begun; peer_lost if its issuer is lost; session_closed, limit_exceeded.
   Status cancel_query(const QueryId& query, std::string_view reason);
 
-  /// Whether queries may contain a node: it is there, and linked with every node that is. The own one
-  /// is. Threads: any. Blocks: never for long.
+  /// Whether a node is linked, so that queries may contain it; with cluster.node_limit they may also contain one that is not
+  /// linked yet. Where the list is fixed it is linked with every node that is there. The own one is. Threads: any. Blocks:
+  /// never for long.
   bool has_node(uint32_t node) const noexcept;
   /// Waits until has_node: for a node that was lost, has left, or was missing when this session
-  /// opened, to start again (native/session/README.md). A query that contains it must be begun after
+  /// opened, to start again (native/session/README.md). With cluster.node_limit it has it linked, as long as it waits. A query that contains it must be begun after
   /// that, or after the returning node's own `open` has returned; one begun before fails with
   /// peer_lost. Errors: deadline_exceeded, cancelled, session_closed, invalid_argument (no such node). Threads: any, but no
   /// worker's that others wait for. Blocks: as said.

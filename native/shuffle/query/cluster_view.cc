@@ -6,14 +6,9 @@
 
 namespace faro::shuffle {
 
-ClusterView::ClusterView(ClusterShape shape)
-    : shape_(std::move(shape)), losses_(node_count()), joined_at_(node_count()) {
+ClusterView::ClusterView(ClusterShape shape) : shape_(std::move(shape)) {
   for (uint32_t n = 0; n < node_count(); ++n) {
-    if (incarnation(n) != 0) continue;
-    losses_[n] = base::error(Code::peer_lost,
-                             "{} is missing: it has not come {}since this node opened its session",
-                             name(n), nodes_change() ? "" : "back ")
-                     .of_node(n);
+    if (incarnation(n) != 0) there_.insert(n);
   }
 }
 
@@ -29,19 +24,56 @@ uint32_t ClusterView::node_of_worker(uint32_t worker) const {
   return 0;
 }
 
+// One that is to come may be the process that has begun it; that is known when it is linked.
+bool ClusterView::may_live(const QueryId& id) const {
+  if (id.issuer >= node_count()) return false;
+  return is_to_come(id.issuer) ? !is_of_this_life(id) : is_there(id.issuer) && is_of_this_life(id);
+}
+
+Status ClusterView::loss(uint32_t node) const {
+  if (const auto lost = losses_.find(node); lost != losses_.end()) return lost->second;
+  return base::error(Code::peer_lost,
+                     "{} is missing: it has not come {}since this node opened its session",
+                     name(node), nodes_change() ? "" : "back ")
+      .of_node(node);
+}
+
 // It is gone, or another process than when the query was begun.
 Status ClusterView::why_not_in(const QueryId& id, uint32_t node) const {
-  if (!is_there(node)) return loss(node);
-  if (id.issuer != own() || id.counter > joined_at_[node]) return Status::Ok();
+  if (!is_there(node)) return is_to_come(node) ? Status::Ok() : loss(node);
+  const auto before = begun_before_.find(node);
+  if (id.issuer != own() || before == begun_before_.end() || id.counter > before->second)
+    return Status::Ok();
   return base::error(Code::peer_lost, "query {} began before {} was lost, or had come back",
                      id.to_string(), name(node))
       .of_node(node);
 }
 
+void ClusterView::expect(uint32_t node) {
+  if (is_there(node)) return;
+  losses_.erase(node);
+  to_come_.insert(node);
+}
+
+void ClusterView::forget(uint32_t node) {
+  losses_.erase(node);
+  to_come_.erase(node);
+}
+
+void ClusterView::lose(uint32_t node, const Status& cause, uint64_t begun) {
+  there_.erase(node);
+  to_come_.erase(node);
+  losses_.insert_or_assign(node, cause);
+  begun_before_[node] = begun;
+}
+
+// Where nodes are linked on demand, a query that was begun before the first link may need just that.
 void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) {
   shape_.incarnations[node] = new_incarnation;
-  losses_[node] = Status::Ok();
-  joined_at_[node] = begun;
+  there_.insert(node);
+  to_come_.erase(node);
+  losses_.erase(node);
+  if (!nodes_change()) begun_before_[node] = begun;
 }
 
 }  // namespace faro::shuffle

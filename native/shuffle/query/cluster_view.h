@@ -1,7 +1,9 @@
-// ClusterView: the cluster as queries see it: its nodes and their workers, and which nodes are lost.
+// ClusterView: the cluster as queries see it: its nodes and their workers, and which nodes are there, are to come or are lost.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,8 @@ struct ClusterShape {
   std::vector<std::string> node_names;
   std::vector<uint32_t> first_worker;  // per node
   std::vector<uint32_t> worker_count;  // per node
-  bool nodes_change = false;           // nodes can be added and removed
+  bool nodes_change =
+      false;  // nodes can be added and removed, and are linked when a query needs them
 };
 
 /// Numbers, names and workers never change. Threads: any for these; for the rest under the table's lock.
@@ -40,20 +43,35 @@ class ClusterView {
   bool is_of_this_life(const QueryId& id) const {
     return id.issuer < node_count() && id.incarnation == incarnation(id.issuer);
   }
-  bool is_there(uint32_t node) const { return losses_[node].ok(); }
+  /// Whether its issuer is there, and the process that has begun it; or is to come, and may be.
+  bool may_live(const QueryId& id) const;
+  /// It is linked, or the own node.
+  bool is_there(uint32_t node) const { return there_.contains(node); }
+  /// It is known and was not linked yet: a query that needs it has it linked.
+  bool is_to_come(uint32_t node) const { return to_come_.contains(node); }
+  /// Those that are linked, and the own node. In order.
+  const std::set<uint32_t>& there() const { return there_; }
   /// Why a node is gone.
-  const Status& loss(uint32_t node) const { return losses_[node]; }
+  Status loss(uint32_t node) const;
   /// Why a query cannot contain a node; ok if it can.
   Status why_not_in(const QueryId& id, uint32_t node) const;
 
-  void lose(uint32_t node, const Status& cause) { losses_[node] = cause; }
+  /// A node was added.
+  void expect(uint32_t node);
+  /// The number is that of no node any more.
+  void forget(uint32_t node);
   /// `begun`: how many queries this node had begun by then.
+  void lose(uint32_t node, const Status& cause, uint64_t begun);
   void join(uint32_t node, uint64_t new_incarnation, uint64_t begun);
 
  private:
   ClusterShape shape_;
-  std::vector<Status> losses_;       // per node; ok: it is there
-  std::vector<uint64_t> joined_at_;  // per node: queries begun here when it joined, again
+  std::set<uint32_t> there_;
+  std::set<uint32_t> to_come_;
+  std::map<uint32_t, Status>
+      losses_;  // of those that were lost; all others that are not there are missing
+  std::map<uint32_t, uint64_t>
+      begun_before_;  // queries begun here that cannot contain the process that is there now
 };
 
 }  // namespace faro::shuffle

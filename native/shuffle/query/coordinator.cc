@@ -20,8 +20,10 @@ void Coordinator::vote(uint32_t node, uint64_t balance) {
 }
 
 Coordinator::Verdict Coordinator::judge(const QueryNodes& nodes, bool has_failed) {
-  for (uint32_t n = 0; n < pending_.size(); ++n) {
-    if (pending_[n] && !nodes.has_lost(n)) return Verdict::wait;
+  const auto is_missed = [&](uint32_t n) { return pending_[n] && !nodes.has_lost(n); };
+  if (std::ranges::any_of(cluster_.there(), is_missed) ||
+      std::ranges::any_of(nodes.awaited(), is_missed)) {
+    return Verdict::wait;
   }
   if (has_failed || is_balanced(nodes)) return Verdict::decide;
   if (!ticks_to_wait_) ticks_to_wait_ = kTicksToWait;
@@ -43,8 +45,8 @@ bool Coordinator::tick() {
 Outbound Coordinator::announce(const QueryNodes& nodes, const Status& outcome, uint64_t low_water) {
   Outbound told;
   std::vector<bool> to_confirm(pending_.size());
-  for (uint32_t n = 0; n < to_confirm.size(); ++n) {
-    if (n == cluster_.own() || !cluster_.is_there(n)) continue;
+  for (const uint32_t n : cluster_.there()) {
+    if (n == cluster_.own()) continue;
     to_confirm[n] = nodes.contains(n) && !nodes.has_lost(n);
     // Who failed it may not have known who takes part, and has told everybody.
     if (nodes.contains(n) || !outcome.ok())

@@ -56,8 +56,8 @@ void Drains::advance(Outbound& out) {
   for (auto& [node, stage] : stages_) {
     if (stage == Stage::in_use && !is_needed_here(node)) {
       Outbound told;
-      for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
-        if (peer != cluster.own() && cluster.is_there(peer)) told.send(peer, released(node));
+      for (const uint32_t peer : cluster.there()) {
+        if (peer != cluster.own()) told.send(peer, released(node));
       }
       stage = Stage::released;
       out.take(std::move(told));
@@ -71,21 +71,28 @@ void Drains::advance(Outbound& out) {
 
 // A node that is drained itself begins no queries, so it waits for all that it has begun.
 bool Drains::is_needed_here(uint32_t node) const {
+  const uint32_t own = context_.cluster.own();
   return std::ranges::any_of(known_.all(), [&](const auto& known) {
     const TrackedQuery& query = *known.second;
     // Who takes part in one that is not declared yet is not known, and declare() refuses the drained node.
-    return query.id.issuer == context_.cluster.own() && query.part().is_declared() &&
-           (node == context_.cluster.own() || query.nodes().contains(node));
+    if (!query.part().is_declared() || (node != own && !query.nodes().contains(node))) return false;
+    // Until its issuer is linked, that says nothing.
+    return query.id.issuer == own || query.nodes().awaits(query.id.issuer);
   });
+}
+
+bool Drains::is_awaited(uint32_t node) const {
+  return std::ranges::any_of(known_.all(),
+                             [&](const auto& known) { return known.second->nodes().awaits(node); });
 }
 
 // The own node waits for the others to end their links.
 bool Drains::is_needed_elsewhere(uint32_t node) const {
   const ClusterView& cluster = context_.cluster;
-  if (node != cluster.own() && !cluster.is_there(node)) return false;
+  if (node != cluster.own() && !cluster.is_there(node) && !is_awaited(node)) return false;
   const auto heard = released_by_.find(node);
-  for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
-    if (peer == cluster.own() || !cluster.is_there(peer)) continue;
+  for (const uint32_t peer : cluster.there()) {
+    if (peer == cluster.own()) continue;
     if (node == cluster.own() || heard == released_by_.end() || !heard->second.contains(peer))
       return true;
   }

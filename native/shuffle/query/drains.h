@@ -47,6 +47,7 @@ class Drains {
 
   bool is_needed_here(uint32_t node) const;
   bool is_needed_elsewhere(uint32_t node) const;
+  bool is_awaited(uint32_t node) const;
 
   const QueryContext& context_;
   const KnownQueries& known_;

@@ -34,10 +34,10 @@ Result<KnownQueries::Pointer> KnownQueries::find_or_make(const QueryId& id) {
 
 bool KnownQueries::can_live(const QueryId& id) const {
   const ClusterView& cluster = context_.cluster;
-  if (id.counter == 0 || !cluster.is_of_this_life(id)) return false;
+  // With an issuer that is gone it ended, too: nobody else would end it.
+  if (id.counter == 0 || !cluster.may_live(id)) return false;
   if (id.issuer == cluster.own() && id.counter > begun_) return false;
-  if (context_.ended.contains(id)) return false;
-  return cluster.is_there(id.issuer);  // else it ended with its issuer: nobody else would end it
+  return !cluster.is_of_this_life(id) || !context_.ended.contains(id);
 }
 
 Status KnownQueries::why_not(const QueryId& id) const {
@@ -46,7 +46,8 @@ Status KnownQueries::why_not(const QueryId& id) const {
   }
   const ClusterView& cluster = context_.cluster;
   const bool is_known_issuer = id.issuer < cluster.node_count();
-  if (is_known_issuer && !cluster.is_there(id.issuer)) return cluster.loss(id.issuer).of_query(id);
+  if (is_known_issuer && !cluster.is_there(id.issuer) && !cluster.is_to_come(id.issuer))
+    return cluster.loss(id.issuer).of_query(id);
   if (is_known_issuer && !cluster.is_of_this_life(id)) {
     return base::error(Code::peer_lost,
                        "query {} was begun by another process than the one that is {} now: it has "
@@ -122,6 +123,12 @@ void KnownQueries::forget_former_life(uint32_t peer) {
   }
 }
 
+void KnownQueries::lose(TrackedQuery& query, uint32_t node, const Status& cause, Outbound& out) {
+  query.nodes().lose(node, cause);
+  if (query.lose_node(node, cause, out)) context_.report.log_failures({query.id}, cause);
+  if (query.coordinator() != nullptr || query.id.issuer == node) forget_if_over(query);
+}
+
 // --- forgetting
 
 // What the coordinator knows of an unverified query it says again when this node takes part. If it is this node, it
@@ -134,9 +141,9 @@ void KnownQueries::drop(TrackedQuery& query, Outbound& out) {
       Code::query_ended, "query {} was not used by {}, and was forgotten for {} later ones",
       query.id.to_string(), cluster.own_name(), UnverifiedQueries::kQuota);
   query.settle(cause);
-  for (uint32_t n = 0; n < cluster.node_count(); ++n) {
+  for (const uint32_t n : cluster.there()) {
     const bool has_voted = query.nodes().contains(n) && coordinator->has_voted(n);
-    if (!has_voted || n == cluster.own() || !cluster.is_there(n)) continue;
+    if (!has_voted || n == cluster.own()) continue;
     out.send(n,
              outcome_of(query.id, cluster.own(), cause, context_.ended.low_water(cluster.own())));
   }

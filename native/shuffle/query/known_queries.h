@@ -53,6 +53,9 @@ class KnownQueries {
   /// than the peer's return, its coordinator knows.
   void forget_former_life(uint32_t peer);
 
+  /// A node that has never been there is lost to a query.
+  void lose(TrackedQuery& query, uint32_t node, const Status& cause, Outbound& out);
+
   void forget_if_over(TrackedQuery& query);
   /// What peers have said of another node's query. If that has said how it ended, whoever comes later is told
   /// that it has.

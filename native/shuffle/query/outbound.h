@@ -16,9 +16,11 @@ struct Outbound {
   std::list<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
   std::list<std::pair<QueryId, Status>> failed;                 // what the engine is told, and why
   std::list<uint32_t> let_go;                                   // drained nodes
+  std::list<uint32_t> wanted;                                   // nodes that are to be linked
 
   bool empty() const {
-    return messages.empty() && offenders.empty() && failed.empty() && let_go.empty();
+    return messages.empty() && offenders.empty() && failed.empty() && let_go.empty() &&
+           wanted.empty();
   }
   void send(uint32_t node, wire::QueryMessage message) {
     messages.emplace_back(node, std::move(message));
@@ -32,6 +34,7 @@ struct Outbound {
     offenders.splice(offenders.end(), more.offenders);
     failed.splice(failed.end(), more.failed);
     let_go.splice(let_go.end(), more.let_go);
+    wanted.splice(wanted.end(), more.wanted);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <set>
 #include <utility>
 
 #include "base/each.h"
@@ -20,9 +21,10 @@ const TrackedQuery& tracked(const Query& query) { return static_cast<const Track
 
 }  // namespace
 
-QueryTable::QueryTable(Shape shape, QueryEnvironment& environment,
-                       base::Nanoseconds unopened_timeout_ns)
-    : environment_(environment), context_(std::move(shape), unopened_timeout_ns) {}
+QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
+    : environment_(environment),
+      context_(std::move(shape), timeouts.unopened_ns),
+      link_waits_(context_, timeouts.link_ns) {}
 
 void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
   context_.now = now;
@@ -37,6 +39,7 @@ void QueryTable::change(Part&& part) {
     std::lock_guard lock(mutex_);
     alert = part(out);
     drains_.advance(out);
+    if (context_.cluster.nodes_change()) link_waits_.hold(out);
   } catch (...) {
     {
       std::lock_guard lock(mutex_);
@@ -64,6 +67,7 @@ void QueryTable::flush(Outbound& out, bool alert) {
     if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
   }
   for (const uint32_t node : out.let_go) environment_.let_go(node);
+  for (const uint32_t node : out.wanted) environment_.want_link(node);
   if (alert) environment_.alert_workers();
   for (const auto& [query, cause] : out.failed) {
     try {
@@ -117,6 +121,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
                        id.to_string());
   }
   query->declare(workers);
+  link_waits_.begin(*query, out);
   known_.verify(*query, out);
   query->show();
   if (query->coordinator() != nullptr) {
@@ -167,7 +172,7 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
       query = std::move(status);
       return false;
     }
-    query = usable_locked(id);
+    query = closed_.ok() ? known_.find_or_make(id) : closed_;
     if (!query.ok()) return false;
     (*query)->part().use();
     known_.verify(**query, out);
@@ -176,11 +181,6 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
   });
   if (!query.ok()) return query.status();
   return std::shared_ptr<Query>(std::move(*query));
-}
-
-Result<KnownQueries::Pointer> QueryTable::usable_locked(const QueryId& id) {
-  FARO_RETURN_IF_ERROR(closed_);
-  return known_.find_or_make(id);
 }
 
 bool QueryTable::takes_part(const Query& query, uint32_t node) const {
@@ -237,7 +237,7 @@ void QueryTable::lose_rows(Query& query, uint32_t node) {
 Status QueryTable::cancel(const QueryId& id, const Status& cause) {
   Status status;
   change([&](Outbound& out) {
-    const Result<KnownQueries::Pointer> query = usable_locked(id);
+    const Result<KnownQueries::Pointer> query = closed_.ok() ? known_.find_or_make(id) : closed_;
     status = query.status();
     if (!query.ok()) return false;
     if ((*query)->outcome_known()) {
@@ -355,7 +355,7 @@ void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
 }
 
 bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& out) {
-  context_.cluster.lose(node, cause);
+  context_.cluster.lose(node, cause, known_.begun());
   drains_.on_peer_lost(node);
   std::vector<std::shared_ptr<TrackedQuery>> concerned;
   std::vector<QueryId> failed;
@@ -378,9 +378,16 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
     context_.cluster.join(node, incarnation, known_.begun());
     if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
     known_.forget_former_life(node);
+    const auto lost = link_waits_.end(known_.all(), node, out);
+    for (const auto& query : lost) known_.lose(*query, node, known_.why_not(query->id), out);
     drains_.on_peer_joined(node, out);
-    return false;
+    return !lost.empty();
   });
+}
+
+void QueryTable::on_node_added(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  context_.cluster.expect(node);
 }
 
 void QueryTable::drain(uint32_t node) {
@@ -398,6 +405,7 @@ bool QueryTable::is_let_go(uint32_t node) const {
 void QueryTable::on_node_removed(uint32_t node) {
   const std::lock_guard lock(mutex_);
   drains_.forget(node);
+  context_.cluster.forget(node);
 }
 
 void QueryTable::on_tick(base::Nanoseconds now) {
@@ -427,7 +435,12 @@ bool QueryTable::tick_locked(Outbound& out) {
     known_.forget_if_over(*query);
   }
   for (const std::shared_ptr<TrackedQuery>& query : expired) known_.forget_unverified(*query);
-  return alert || !expired.empty();
+  const auto late = link_waits_.late(known_.all());
+  for (const std::shared_ptr<TrackedQuery>& query : late) {
+    for (const uint32_t node : std::set(query->nodes().awaited()))
+      known_.lose(*query, node, environment_.why_unlinked(node), out);
+  }
+  return alert || !expired.empty() || !late.empty();
 }
 
 }  // namespace faro::shuffle

@@ -29,6 +29,7 @@
 #include "faro/status.h"
 #include "shuffle/query/drains.h"
 #include "shuffle/query/known_queries.h"
+#include "shuffle/query/link_waits.h"
 #include "shuffle/query/outbound.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/query_context.h"
@@ -52,6 +53,16 @@ class QueryEnvironment {
   virtual void query_failed(const QueryId& query, const Status& cause) = 0;
   /// No query needs a drained node any more: is_let_go() of it from now on.
   virtual void let_go(uint32_t node) = 0;
+  /// A query needs a node that is not linked yet. Repeatable.
+  virtual void want_link(uint32_t node) = 0;
+  /// Why a node is not linked, as a query that has waited for it in vain is told. Under the table's lock.
+  virtual Status why_unlinked(uint32_t node) const = 0;
+};
+
+/// For how long queries wait.
+struct QueryTimeouts {
+  base::Nanoseconds unopened_ns = 0;  // for a worker to open a stage that rows have come for
+  base::Nanoseconds link_ns = 0;      // for a node to be linked that is not
 };
 
 /// Threads: any; one lock, never on the row path.
@@ -59,7 +70,7 @@ class QueryTable {
  public:
   using Shape = ClusterShape;
 
-  QueryTable(Shape shape, QueryEnvironment& environment, base::Nanoseconds unopened_timeout_ns);
+  QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts);
 
   /// Shows its queries in `file` from now on; both outlive this. Threads: before any other call.
   void show_in(counters::CounterFile& file, base::Nanoseconds now);
@@ -127,6 +138,8 @@ class QueryTable {
   void on_peer_joined(uint32_t node, uint64_t incarnation);
   void on_tick(base::Nanoseconds now);
 
+  /// A node was added, or was in the list and is not linked: from now on queries may contain it, and have it linked.
+  void on_node_added(uint32_t node);
   /// As Nodes::drain. Repeatable.
   void drain(uint32_t node);
   bool is_let_go(uint32_t node) const;
@@ -146,8 +159,6 @@ class QueryTable {
   template <typename Part>
   void change(Part&& part);
   void flush(Outbound& out, bool alert);
-  /// The query, if the session is open and it can be used; made known if it was not.
-  Result<KnownQueries::Pointer> usable_locked(const QueryId& id);
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
   bool lose_node_locked(uint32_t node, const Status& cause, Outbound& out);
   bool tick_locked(Outbound& out);
@@ -157,6 +168,7 @@ class QueryTable {
   QueryContext context_;
   KnownQueries known_{context_};
   Drains drains_{context_, known_};
+  LinkWaits link_waits_;
   Status closed_;
   Outbound unsent_;  // there was no memory for it
   std::atomic<bool> some_must_fail_{false};

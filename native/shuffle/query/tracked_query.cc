@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -29,7 +30,8 @@ TrackedQuery::TrackedQuery(const QueryId& query_id, QueryContext& context)
       nodes_(context.cluster.node_count()),
       part_(query_id, context.cluster) {
   if (id.issuer == context.cluster.own()) coordinator_.emplace(id, context.cluster);
-  for (uint32_t n = 0; n < context.cluster.node_count(); ++n) {
+  // Where nodes are linked on demand, who is needed is known when it is declared.
+  for (uint32_t n = 0; !context.cluster.nodes_change() && n < context.cluster.node_count(); ++n) {
     if (const Status why = context.cluster.why_not_in(id, n); !why.ok()) nodes_.lose(n, why);
   }
 }
@@ -40,12 +42,23 @@ TrackedQuery::TrackedQuery(const QueryId& query_id, QueryContext& context, uint3
 }
 
 void TrackedQuery::declare(const std::vector<uint32_t>& workers) {
-  std::vector<bool> nodes(context_.cluster.node_count(), workers.empty());
-  for (const uint32_t worker : workers) nodes[context_.cluster.node_of_worker(worker)] = true;
+  const ClusterView& cluster = context_.cluster;
+  std::vector<bool> nodes(cluster.node_count(), workers.empty());
+  std::set<uint32_t> needed = {id.issuer};
+  for (const uint32_t worker : workers) needed.insert(cluster.node_of_worker(worker));
+  for (const uint32_t worker : workers) nodes[cluster.node_of_worker(worker)] = true;
   set_declared(workers);
   part_.declare(workers);
   if (coordinator_) coordinator_->declare(nodes);
   nodes_.declare(std::move(nodes));
+  if (!cluster.nodes_change() || (!coordinator_ && !nodes_.contains(cluster.own()))) return;
+  for (const uint32_t n : needed) {
+    if (const Status why = cluster.why_not_in(id, n); !why.ok()) {
+      nodes_.lose(n, why);
+    } else if (!cluster.is_there(n)) {
+      nodes_.await(n);
+    }
+  }
 }
 
 void TrackedQuery::verify(Outbound& out) {
@@ -83,9 +96,13 @@ bool TrackedQuery::fail_unlogged(const Status& met, bool tell_others, Outbound& 
   Outbound told;
   const uint32_t own = context_.cluster.own();
   const Status cause = cause_of(met).of_query(id).of_node(own);
-  for (uint32_t n = 0; tell_others && n < context_.cluster.node_count(); ++n) {
+  const auto tell = [&](uint32_t n) {
     const bool is_concerned = nodes_.contains(n) || n == id.issuer;
     if (is_concerned && n != own && !nodes_.has_lost(n)) told.send(n, failure_of(id, own, cause));
+  };
+  if (tell_others) {
+    std::ranges::for_each(context_.cluster.there(), tell);
+    std::ranges::for_each(nodes_.awaited(), tell);
   }
   if (!unverified_) told.tell_failed(id, cause);
   set_failed(cause);

@@ -120,6 +120,10 @@ void ReceiveSide::look_again(InRing& ring) noexcept {
   backlog_.push_back(&ring);
 }
 
+void ReceiveSide::look_at(uint32_t node) noexcept {
+  for (InRing& ring : rings_of(node)) look_again(ring);
+}
+
 bool ReceiveSide::has_blocked_sender() const noexcept {
   return std::ranges::any_of(rings_, [](const InRing& ring) { return ring.blocks_sender(); });
 }

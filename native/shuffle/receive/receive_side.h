@@ -43,6 +43,8 @@ class ReceiveSide {
 
   /// The rings from a node's workers to this one, by sender and number.
   std::span<InRing> rings_of(uint32_t node) noexcept;
+  /// Looks at these rings at the next poll, marked or not.
+  void look_at(uint32_t node) noexcept;
   /// Drops all rows from the workers of a lost node.
   void abandon(uint32_t node);
 

@@ -226,8 +226,8 @@ public final class Session implements AutoCloseable {
 
   /**
    * Adds a node that listens at {@code address} (host:port), if {@code cluster.node_limit} allows nodes to change. From
-   * now on it may link with this one; of the two, the one with the higher number dials. Queries may contain it after
-   * {@link SessionListener#nodeAdded} or {@link #awaitNode}; those that run are not touched. Each session is told
+   * now on queries that are declared here may contain it. It is linked when the first of them does, or for {@link
+   * #awaitNode}; of the two, the one with the higher number dials, and the other one asks it to. Each session is told
    * separately, in any order. Never blocks.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such number, the own one, no address, or port 0 where this node

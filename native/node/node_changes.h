@@ -1,0 +1,40 @@
+// NodeChanges: what an engine does about nodes that come and go: faro::Nodes, and waiting for one.
+#pragma once
+
+#include <cstdint>
+
+#include "faro/cancellation.h"
+#include "faro/nodes.h"
+#include "faro/status.h"
+#include "faro/wait.h"
+#include "node/node_presence.h"
+#include "session/membership.h"
+#include "shuffle/query/query_table.h"
+
+namespace faro::node {
+
+/// Threads: any.
+class NodeChanges {
+ public:
+  /// All outlive it.
+  NodeChanges(session::Membership& membership, shuffle::QueryTable& queries, NodePresence& presence)
+      : membership_(membership), queries_(queries), presence_(presence) {}
+
+  /// As Nodes::add, drain and remove.
+  Status add(const NodeSpec& node);
+  Status drain(uint32_t node);
+  Status remove(uint32_t node);
+  /// As Session::await_node.
+  Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
+  /// Those that somebody waits for are still wanted.
+  void on_tick();
+
+ private:
+  Status check() const;
+
+  session::Membership& membership_;
+  shuffle::QueryTable& queries_;
+  NodePresence& presence_;
+};
+
+}  // namespace faro::node

@@ -1,0 +1,55 @@
+// LinkWants: which nodes are dialled, and until when. With a fixed list each node dials those with lower numbers, for as long as
+// its session is open. Where nodes come and go, a node is dialled while somebody needs the link with it: one with a higher
+// number, too, which does not admit this node then, but dials it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "links/diallers.h"
+#include "links/link_table.h"
+#include "links/network.h"
+#include "session/topology.h"
+
+namespace faro::session {
+
+/// Threads: network thread.
+class LinkWants {
+ public:
+  /// All outlive it.
+  LinkWants(links::Dialler::Owner& owner, const base::Settings& settings, const Topology& topology,
+            links::Network& network, const links::Identity& identity, const links::LinkTable& links)
+      : settings_(settings),
+        topology_(topology),
+        clock_(network.reactor().clock()),
+        diallers_(owner, network, identity, links) {}
+
+  /// The session opens, and waits for its peers (connect.wait_for), or their list is fixed.
+  void begin_opening();
+  /// The session is open.
+  void end_opening();
+  /// The peer is wanted for connect.timeout_ms from now on. No effect with a fixed list.
+  void want(uint32_t peer);
+  /// The peer is not to be linked any more.
+  void forget(uint32_t peer);
+  /// As Diallers::retry and stop.
+  void retry(uint32_t peer, const Status& cause) { diallers_.retry(peer, cause); }
+  void stop(const links::Refusal& why) { diallers_.stop(why); }
+  /// Dials, and forgets those whose time is over.
+  void advance(base::Nanoseconds now);
+  /// When advance has something to do.
+  base::Nanoseconds next_deadline() const;
+
+ private:
+  void dial(uint32_t peer);
+
+  const base::Settings& settings_;
+  const Topology& topology_;
+  const base::Clock& clock_;
+  links::Diallers diallers_;
+  std::map<uint32_t, base::Nanoseconds> until_;  // by peer
+};
+
+}  // namespace faro::session

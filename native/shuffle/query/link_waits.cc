@@ -1,0 +1,24 @@
+#include "shuffle/query/link_waits.h"
+
+#include <utility>
+
+namespace faro::shuffle {
+
+void LinkWaits::begin(const TrackedQuery& query, Outbound& out) const {
+  for (const uint32_t node : query.nodes().awaited()) out.wanted.push_back(node);
+}
+
+// A question is asked again.
+void LinkWaits::hold(Outbound& out) {
+  for (auto at = out.messages.begin(); at != out.messages.end();) {
+    const auto message = at++;
+    if (!context_.cluster.is_to_come(message->first)) continue;
+    if (message->second.kind == wire::QueryMessageKind::await) {
+      out.messages.erase(message);
+    } else {
+      kept_.splice(kept_.end(), out.messages, message);
+    }
+  }
+}
+
+}  // namespace faro::shuffle
