@@ -15,7 +15,8 @@
 //   In FAIL, ENDED and OUTCOME `has` is 1 if the failure is about a stage, which `stage` is then; else both are 0.
 //   AWAIT    a receiver has waited a long time for a sender that has not sent OPEN: first = stage, second = the
 //            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
-//   RELEASED no query that the node has begun needs this node any more: first = a node that is drained; no query
+//   RELEASED no query that the node has begun needs this node any more: first = a node that is drained; no query;
+//            number = its incarnation, as the sender knows it; 0: it has never been linked with it
 //
 // Fields (wire/fields.h) may follow the text. A message whose kind has bit 7 set is skipped by receivers that do not know it.
 #pragma once

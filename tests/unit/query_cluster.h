@@ -27,7 +27,7 @@ class QueryCluster {
       cluster->wires[number][node].push_back(message);
     }
     void alert_workers() override { ++alerts; }
-    void let_go(uint32_t) override {}
+    void let_go(uint32_t node) override { released.push_back(node); }
     void want_link(uint32_t node) override { wanted.push_back(node); }
     Status why_unlinked(uint32_t node) const override {
       return Status(Code::peer_lost, "node " + std::to_string(node) + " was not linked");
@@ -42,15 +42,17 @@ class QueryCluster {
     QueryCluster* cluster = nullptr;
     uint32_t number = 0;
     int alerts = 0;
+    std::vector<uint32_t> released;
     std::vector<uint32_t> wanted;
     std::vector<std::pair<uint32_t, Status>> offenders;
     std::vector<std::pair<QueryId, Status>> told_failed;
     std::unique_ptr<QueryTable> table;
   };
 
-  explicit QueryCluster(uint32_t count)
+  explicit QueryCluster(uint32_t count, bool nodes_change = false)
       : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
     QueryTable::Shape shape;
+    shape.nodes_change = nodes_change;
     for (uint32_t n = 0; n < count; ++n) {
       shape.incarnations.push_back(1000 + n);
       shape.node_names.push_back("node " + std::to_string(n));

@@ -7,13 +7,13 @@
 #include "shuffle/query/tracked_query.h"
 
 namespace faro::shuffle {
-namespace {
 
-wire::QueryMessage released(uint32_t node) {
-  return message_of(wire::QueryMessageKind::released, {}, node, 0);
+// A peer that hears of it late may have another process with that number by then.
+wire::QueryMessage Drains::released(uint32_t node) const {
+  wire::QueryMessage message = message_of(wire::QueryMessageKind::released, {}, node, 0);
+  message.number = context_.cluster.incarnation(node);
+  return message;
 }
-
-}  // namespace
 
 Status Drains::check(const QueryId& query, const std::vector<uint32_t>& workers) const {
   const ClusterView& cluster = context_.cluster;
@@ -37,8 +37,17 @@ void Drains::forget(uint32_t node) {
   on_peer_lost(node);
 }
 
-void Drains::hear(uint32_t peer, uint32_t node) {
-  if (node < context_.cluster.node_count()) released_by_[node].insert(peer);
+void Drains::hear(uint32_t peer, uint32_t node, uint64_t incarnation) {
+  if (node < context_.cluster.node_count()) released_by_[node][peer] = incarnation;
+}
+
+bool Drains::has_released(uint32_t peer, uint32_t node) const {
+  const auto peers = released_by_.find(node);
+  if (peers == released_by_.end()) return false;
+  const auto said = peers->second.find(peer);
+  if (said == peers->second.end()) return false;
+  const uint64_t incarnation = context_.cluster.incarnation(node);
+  return said->second == incarnation || said->second == 0 || incarnation == 0;
 }
 
 void Drains::on_peer_lost(uint32_t peer) {
@@ -90,11 +99,9 @@ bool Drains::is_awaited(uint32_t node) const {
 bool Drains::is_needed_elsewhere(uint32_t node) const {
   const ClusterView& cluster = context_.cluster;
   if (node != cluster.own() && !cluster.is_there(node) && !is_awaited(node)) return false;
-  const auto heard = released_by_.find(node);
   for (const uint32_t peer : cluster.there()) {
     if (peer == cluster.own()) continue;
-    if (node == cluster.own() || heard == released_by_.end() || !heard->second.contains(peer))
-      return true;
+    if (node == cluster.own() || !has_released(peer, node)) return true;
   }
   return false;
 }

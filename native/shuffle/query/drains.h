@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "faro/query.h"
@@ -34,8 +33,8 @@ class Drains {
   /// The node is removed: whoever comes with its number is another one.
   void forget(uint32_t node);
 
-  /// A peer has released a node. Untrusted.
-  void hear(uint32_t peer, uint32_t node);
+  /// A peer has released a node, the process of that incarnation; 0: whichever has the number. Untrusted.
+  void hear(uint32_t peer, uint32_t node, uint64_t incarnation);
   void on_peer_lost(uint32_t peer);
   /// What this node has said before the peer came.
   void on_peer_joined(uint32_t peer, Outbound& out) const;
@@ -48,11 +47,14 @@ class Drains {
   bool is_needed_here(uint32_t node) const;
   bool is_needed_elsewhere(uint32_t node) const;
   bool is_awaited(uint32_t node) const;
+  bool has_released(uint32_t peer, uint32_t node) const;
+  wire::QueryMessage released(uint32_t node) const;
 
   const QueryContext& context_;
   const KnownQueries& known_;
-  std::map<uint32_t, Stage> stages_;                    // by drained node
-  std::map<uint32_t, std::set<uint32_t>> released_by_;  // by node: the peers that have said so
+  std::map<uint32_t, Stage> stages_;  // by drained node
+  std::map<uint32_t, std::map<uint32_t, uint64_t>>
+      released_by_;  // by node: which peers, of which of its processes
 };
 
 }  // namespace faro::shuffle

@@ -343,7 +343,7 @@ void QueryTable::end(Query& query, uint32_t worker) {
 void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& message) {
   change([&](Outbound& out) {
     if (message.kind == wire::QueryMessageKind::released) {
-      drains_.hear(from_node, message.first);
+      drains_.hear(from_node, message.first, message.number);
       return false;
     }
     return PeerMessages(context_, known_).handle(from_node, message, out);

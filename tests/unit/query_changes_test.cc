@@ -1,0 +1,124 @@
+// Queries where nodes come and go: what is kept for nodes that are not linked yet, and who releases a drained node. Messages
+// are delivered by hand.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "unit/query_cluster.h"
+
+namespace faro::shuffle {
+namespace {
+
+using test::expect_error;
+using test::is_ok;
+
+constexpr uint64_t kNext = 2003;  // incarnation of the next process of node 3
+
+/// Node 3 is removed there, and another process has its number.
+void replace_3(QueryCluster& cluster, uint32_t at) {
+  cluster[at].on_peer_lost(3, Status(Code::peer_lost, "node 3 was removed"));
+  cluster[at].on_node_removed(3);
+  cluster[at].on_node_added(3);
+  cluster[at].on_peer_joined(3, kNext);
+}
+
+TEST(QueryChanges, a_node_that_is_told_late_of_a_drain_does_not_release_the_next_process) {
+  QueryCluster cluster(4, true);
+  replace_3(cluster, 0);
+  // Node 1 is told now that the former process was drained.
+  cluster[1].drain(3);
+  cluster.deliver(1, 0);
+  cluster[0].drain(3);
+  for (const uint32_t n : {2u, 3u}) {
+    QueryMessage released;
+    released.kind = QueryMessageKind::released;
+    released.first = 3;
+    released.number = kNext;
+    cluster[0].on_message(n, released);
+  }
+  EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 may begin queries that need it";
+  replace_3(cluster, 1);
+  cluster[1].drain(3);
+  cluster.deliver(1, 0);
+  EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
+}
+
+TEST(QueryChanges, one_that_does_not_know_the_process_releases_whichever_there_is) {
+  QueryCluster cluster(2, true);
+  QueryMessage released;
+  released.kind = QueryMessageKind::released;
+  released.first = 1;
+  cluster[0].drain(1);
+  cluster[0].on_message(1, released);
+  EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{1});
+}
+
+/// Node 1 knows node 0, which it is not linked with.
+class NotLinkedYet : public testing::Test {
+ protected:
+  NotLinkedYet() {
+    cluster_[1].on_peer_lost(0, Status(Code::peer_lost, "node 0 was removed"));
+    cluster_[1].on_node_removed(0);
+    cluster_[1].on_node_added(0);
+  }
+  QueryTable& here() { return cluster_[1]; }
+  size_t sent() { return cluster_.wires[1][0].size(); }
+
+  QueryCluster cluster_{2, true};
+  const QueryId id_{5, 4000, 0, 0};  // of the process that comes
+};
+
+TEST_F(NotLinkedYet, what_is_said_to_a_node_is_kept_in_order_until_it_is_linked) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  EXPECT_EQ(cluster_.nodes[1].wanted, std::vector<uint32_t>{0});
+  const auto query = cluster_.use(1, id_);
+  here().stop(*query, 7, 2, std::vector<uint32_t>{0});
+  cluster_.end(1, *query);
+  EXPECT_EQ(sent(), 0u);
+  here().on_peer_joined(0, 4000);
+  ASSERT_EQ(sent(), 2u);
+  EXPECT_EQ(cluster_.wires[1][0][0].kind, QueryMessageKind::stop);
+  EXPECT_EQ(cluster_.wires[1][0][1].kind, QueryMessageKind::ended);
+  EXPECT_FALSE(query->failed());
+}
+
+TEST_F(NotLinkedYet, a_question_is_not_kept_since_it_is_asked_again) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  const auto query = cluster_.use(1, id_);
+  here().await(*query, 2, 7, std::vector<uint32_t>{0}, {});
+  here().on_peer_joined(0, 4000);
+  EXPECT_EQ(sent(), 0u);
+}
+
+TEST_F(NotLinkedYet, a_node_that_does_not_come_in_time_is_lost_to_the_query) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  const auto query = cluster_.use(1, id_);
+  cluster_.end(1, *query);
+  here().on_tick(10);  // since when it waits
+  here().on_tick(10 + kTimeouts.link_ns - 1);
+  EXPECT_FALSE(query->failed());
+  here().on_tick(10 + kTimeouts.link_ns);
+  expect_error(query->cause(), Code::peer_lost, {"node 0 was not linked"});
+  EXPECT_TRUE(query->outcome_known()) << "nobody else decides";
+  EXPECT_EQ(here().running_count(), 0u);
+  // Nothing is kept for it.
+  here().on_tick(11 + kTimeouts.link_ns);
+  here().on_peer_joined(0, 4000);
+  EXPECT_EQ(sent(), 0u);
+}
+
+TEST_F(NotLinkedYet, another_process_has_not_begun_the_query) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  const auto query = cluster_.use(1, id_);
+  here().on_peer_joined(0, 4001);
+  expect_error(query->cause(), Code::peer_lost, {"was begun by another process"});
+  EXPECT_TRUE(query->outcome_known());
+}
+
+TEST_F(NotLinkedYet, a_query_of_a_process_that_is_gone_is_refused) {
+  expect_error(here().declare({5, 1000, 0, 0}, {0, 2, 3}), Code::query_ended, {});
+}
+
+}  // namespace
+}  // namespace faro::shuffle
