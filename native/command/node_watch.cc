@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -28,17 +29,26 @@ void subtract(Scope scope, const Values& before, Values& now) {
   }
 }
 
-// Two views of one file have the same nodes, workers and lanes.
+// A lane that was not there has counted nothing.
+template <typename Lane>
+void subtract_lanes(Scope scope, const std::vector<Lane>& before, std::vector<Lane>& now) {
+  std::map<std::pair<uint32_t, uint32_t>, const Lane*> known;
+  for (const Lane& lane : before) known[{lane.sender, lane.receiver}] = &lane;
+  for (Lane& lane : now) {
+    const auto found = known.find({lane.sender, lane.receiver});
+    if (found != known.end()) subtract(scope, found->second->counters, lane.counters);
+  }
+}
+
+// Two views of one file have the same nodes and workers.
 NodeView difference(const NodeView& before, NodeView now) {
   subtract(Scope::node, before.counters, now.counters);
   for (size_t i = 0; i < now.peers.size(); ++i)
     subtract(Scope::peer, before.peers[i].counters, now.peers[i].counters);
   for (size_t i = 0; i < now.workers.size(); ++i)
     subtract(Scope::worker, before.workers[i].counters, now.workers[i].counters);
-  for (size_t i = 0; i < now.outgoing.size(); ++i)
-    subtract(Scope::outgoing, before.outgoing[i].counters, now.outgoing[i].counters);
-  for (size_t i = 0; i < now.incoming.size(); ++i)
-    subtract(Scope::incoming, before.incoming[i].counters, now.incoming[i].counters);
+  subtract_lanes(Scope::outgoing, before.outgoing, now.outgoing);
+  subtract_lanes(Scope::incoming, before.incoming, now.incoming);
   return now;
 }
 

@@ -71,6 +71,13 @@ void fill(std::byte* memory, const Shape& shape, uint64_t now) {
   std::memcpy(memory + offset, rows.data(), rows.size_bytes());
 }
 
+Status reserve(int fd, const std::string& folder, uint64_t begin, uint64_t end) {
+  const int error = base::reserve_file(fd, begin, end - begin);
+  if (error == 0) return Status::Ok();
+  return base::error(Code::system_error, "no room for {} bytes of counters in {}: {}", end - begin,
+                     folder, base::reserve_error_text(error));
+}
+
 }  // namespace
 
 uint32_t Shape::worker_count() const {
@@ -91,11 +98,14 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
   base::UniqueFd fd;
   if (!folder.empty()) {
     FARO_ASSIGN_OR_RETURN(fd, make_nameless(folder));
-    // Allocated, never sparse: a folder that is full must be an error here and not SIGBUS later.
-    if (const int error = base::reserve_file(fd.get(), 0, size); error != 0) {
-      return base::error(Code::system_error, "no room for {} bytes of counters in {}: {}", size,
-                         folder, base::reserve_error_text(error));
-    }
+    // What is used is allocated: a folder that is full must be an error here and not SIGBUS later.
+    const std::array<SectionPlace, kSections> places = places_of(shape);
+    const uint64_t lanes = places[static_cast<uint32_t>(Section::outgoing)].offset;
+    const uint64_t behind_lanes = places[static_cast<uint32_t>(Section::queries)].offset;
+    FARO_RETURN_IF_ERROR(
+        reserve(fd.get(), folder, behind_lanes, size));  // the file has its size from here on
+    FARO_RETURN_IF_ERROR(
+        reserve(fd.get(), folder, 0, shape.lanes_on_demand ? lanes : behind_lanes));
   }
   void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                             fd.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd.get(), 0);
@@ -125,6 +135,20 @@ CounterFile::~CounterFile() {
 void CounterFile::remove_name() noexcept {
   if (!path_.empty()) take_name(path_);
   path_.clear();
+}
+
+Status CounterFile::reserve_lanes(uint32_t first_worker, uint32_t worker_count) {
+  if (!fd_.valid()) return Status::Ok();
+  for (const Section section : {Section::outgoing, Section::incoming}) {
+    const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+    for (uint32_t local = 0; local < header().local_worker_count; ++local) {
+      const uint64_t first = ring(local, first_worker, 0);
+      const uint64_t end = ring(local, first_worker + worker_count, 0);
+      FARO_RETURN_IF_ERROR(reserve(fd_.get(), folder_, place.offset + first * place.stride_bytes,
+                                   place.offset + end * place.stride_bytes));
+    }
+  }
+  return Status::Ok();
 }
 
 void CounterFile::set_peer(uint32_t node, const Peer& peer) noexcept {

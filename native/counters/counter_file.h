@@ -23,6 +23,7 @@ struct Shape {
   uint32_t rings_per_lane = 0;
   uint64_t ring_bytes = 0;
   uint64_t threshold_bytes = 0;
+  bool lanes_on_demand = false;  ///< take no room in the file until they are used (reserve_lanes)
 
   uint32_t local_workers() const { return workers_per_node[node]; }
   uint32_t worker_count() const;
@@ -50,6 +51,10 @@ class CounterFile {
   /// Removes the file's name, so that it is no longer found; the records stay. Idempotent. exit() does it, too.
   void remove_name() noexcept;
   std::span<const std::byte> memory() const noexcept { return {memory_, bytes_}; }
+
+  /// Room for the lanes to and from the workers of a node, where they are made on demand; once. Only then may they count.
+  /// Errors: system_error (the folder cannot take it). Threads: one at a time.
+  Status reserve_lanes(uint32_t first_worker, uint32_t worker_count);
 
   // What is constant while the session is open. Threads: one at a time, before `opened`.
   void set_peer(uint32_t node, const Peer& peer) noexcept;

@@ -1,6 +1,7 @@
 #include "counters/counter_view.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -36,14 +37,18 @@ Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path, 
   if (fstat(fd.get(), &state) != 0 || static_cast<size_t>(state.st_size) < sizeof(Header))
     return bad("too short");
   const auto bytes = static_cast<uint64_t>(state.st_size);
-  // A node allocates its file: one that claims more than it takes would cost its reader the memory.
-  constexpr uint64_t kBlock = 512;
-  if (bytes > kFileLimit || static_cast<uint64_t>(state.st_blocks) * kBlock < bytes)
-    return bad(fmt::format("it claims {} bytes and takes {}", bytes,
-                           static_cast<uint64_t>(state.st_blocks) * kBlock));
+  if (bytes > kFileLimit)
+    return bad(fmt::format("it claims {} bytes, more than {}", bytes, kFileLimit));
   std::unique_ptr<CounterView> view(new CounterView(bytes, std::move(fd), path));
-  if (!view->copy_file(view->copy_, 0, bytes)) return bad("it was cut short");
+  if (!view->copy_)
+    return base::error(Code::resource_limit, "no memory for the {} bytes of {}", bytes, path);
+  if (!view->copy_file(view->copy_.get(), 0, bytes)) return bad("it was cut short");
   FARO_RETURN_IF_ERROR(view->check());
+  // A node allocates its file, except for lanes that are not used.
+  constexpr uint64_t kBlock = 512;
+  const uint64_t taken = static_cast<uint64_t>(state.st_blocks) * kBlock;
+  if (taken + view->lane_bytes() < bytes)
+    return bad(fmt::format("it claims {} bytes and takes {}", bytes, taken));
   return view;
 }
 
@@ -53,12 +58,34 @@ Result<std::unique_ptr<CounterView>> CounterView::over(std::span<const std::byte
   return view;
 }
 
+CounterView::SparseLines CounterView::make_lines(uint64_t bytes) {
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {nullptr, Unmap{0}};
+  return {static_cast<Line*>(memory), Unmap{bytes}};
+}
+
+bool CounterView::copy_file(Line* to, uint64_t offset, uint64_t bytes) const {
+  if (!copy_sparse_file(fd_.get(), std::span(reinterpret_cast<std::byte*>(to), bytes), offset))
+    return false;
+  struct stat state {};
+  return fstat(fd_.get(), &state) == 0 && static_cast<uint64_t>(state.st_size) >= memory_.size();
+}
+
 bool CounterView::copy_again(Section section) {
   const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
   const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
-  Lines& lines = again_[section];
-  lines.resize((bytes + sizeof(Line) - 1) / sizeof(Line));
-  return copy_file(lines, place.offset, bytes);
+  const auto again = again_.try_emplace(section, make_lines(bytes)).first;
+  return again->second != nullptr && copy_file(again->second.get(), place.offset, bytes);
+}
+
+uint64_t CounterView::lane_bytes() const {
+  uint64_t bytes = 0;
+  for (const Section section : {Section::outgoing, Section::incoming}) {
+    const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+    bytes += uint64_t{place.count} * place.stride_bytes;
+  }
+  return bytes;
 }
 
 // A copy shows a record with one number, before and after. It is whole if it has the same number
@@ -70,8 +97,8 @@ bool CounterView::load(Section section, uint32_t index, Value& value) const {
   const auto again = again_.find(section);
   if (again == again_.end()) return true;
   const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
-  const std::byte* const later =
-      std::as_bytes(std::span(again->second)).data() + uint64_t{index} * place.stride_bytes;
+  const std::byte* const later = reinterpret_cast<const std::byte*>(again->second.get()) +
+                                 uint64_t{index} * place.stride_bytes;
   return reinterpret_cast<const Sequenced<Value>*>(later)->sequence() == record.sequence();
 }
 
@@ -145,10 +172,13 @@ WorkerView CounterView::read_worker(uint32_t local) const {
 
 NodeView CounterView::read() {
   if (!fd_.valid()) return view(true);
-  Lines fresh(copy_.size());
-  const bool whole = copy_file(fresh, 0, memory_.size()) && copy_again(Section::waits) &&
-                     copy_again(Section::queries);
-  if (whole) std::copy(fresh.begin(), fresh.end(), copy_.begin());
+  SparseLines fresh = make_lines(memory_.size());
+  const bool whole = fresh != nullptr && copy_file(fresh.get(), 0, memory_.size()) &&
+                     copy_again(Section::waits) && copy_again(Section::queries);
+  if (whole) {
+    copy_ = std::move(fresh);
+    memory_ = {reinterpret_cast<const std::byte*>(copy_.get()), memory_.size()};
+  }
   return view(whole);
 }
 
@@ -179,12 +209,19 @@ NodeView CounterView::view(bool whole) const {
   for (uint32_t local = 0; local < head.local_worker_count; ++local) {
     view.workers.push_back(read_worker(local));
     const uint32_t number = head.first_worker + local;
-    for (uint32_t other = 0; other < head.worker_count; ++other) {
-      const uint32_t first = (local * head.worker_count + other) * head.rings_per_lane;
-      add(Section::outgoing, first,
-          view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);
-      add(Section::incoming, first,
-          view.incoming.emplace_back(IncomingLane{other, number, {}}).counters);
+    uint32_t last = 0;
+    for (const PeerView& peer : view.peers) {
+      // No content of the file leads out of it, or through it twice.
+      const uint64_t end = uint64_t{peer.first_worker} + peer.worker_count;
+      if (!peer.was_linked() || peer.first_worker < last || end > head.worker_count) continue;
+      last = static_cast<uint32_t>(end);
+      for (uint32_t other = peer.first_worker; other < end; ++other) {
+        const uint32_t first = (local * head.worker_count + other) * head.rings_per_lane;
+        add(Section::outgoing, first,
+            view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);
+        add(Section::incoming, first,
+            view.incoming.emplace_back(IncomingLane{other, number, {}}).counters);
+      }
     }
   }
   for (uint32_t slot = 0; slot < count(Section::queries); ++slot) {

@@ -3,6 +3,8 @@
 // SIGBUS.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,6 +45,9 @@ struct PeerView {
   uint32_t first_worker = 0;
   uint32_t worker_count = 0;
   PeerValues counters;
+
+  /// Whether there was a link with it, so that its lanes may have counted something.
+  bool was_linked() const { return !transport.empty() && transport != "none"; }
 };
 
 /// A node at one moment: each value is exact, together they are of about one moment.
@@ -62,8 +67,8 @@ struct NodeView {
   NodeValues counters;
   std::vector<PeerView> peers;
   std::vector<WorkerView> workers;
-  std::vector<OutgoingLane> outgoing;  ///< by sender, then receiver
-  std::vector<IncomingLane> incoming;  ///< by receiver, then sender
+  std::vector<OutgoingLane> outgoing;  ///< by sender, then receiver; with nodes that were linked
+  std::vector<IncomingLane> incoming;  ///< by receiver, then sender; the same
   std::vector<QueryState> queries;
 
   const PeerView& self() const { return peers[node]; }
@@ -91,22 +96,28 @@ class CounterView {
   NodeView read();
 
  private:
+  struct Unmap {
+    uint64_t bytes;
+    void operator()(Line* lines) const noexcept { munmap(lines, bytes); }
+  };
+  /// Zeros at first, and memory where something else is written.
+  using SparseLines = std::unique_ptr<Line[], Unmap>;
+  static SparseLines make_lines(uint64_t bytes);
+
   /// Over memory of someone else.
   CounterView(std::span<const std::byte> memory, std::string path)
-      : memory_(memory), path_(std::move(path)) {}
+      : copy_(nullptr, Unmap{0}), memory_(memory), path_(std::move(path)) {}
   /// Of a file.
   CounterView(uint64_t bytes, base::UniqueFd fd, std::string path)
-      : copy_((bytes + sizeof(Line) - 1) / sizeof(Line)),
-        memory_(std::as_bytes(std::span(copy_)).first(bytes)),
+      : copy_(make_lines(bytes)),
+        memory_(reinterpret_cast<const std::byte*>(copy_.get()), bytes),
         fd_(std::move(fd)),
         path_(std::move(path)) {}
   Status check();
   /// False if the file has not all its bytes any more: then the copy is of no use.
-  bool copy_file(Lines& to, uint64_t offset, uint64_t bytes) const {
-    return counters::copy_file(fd_.get(), std::as_writable_bytes(std::span(to)).first(bytes),
-                               offset);
-  }
+  bool copy_file(Line* to, uint64_t offset, uint64_t bytes) const;
   bool copy_again(Section section);
+  uint64_t lane_bytes() const;
   template <typename Value>
   bool load(Section section, uint32_t index, Value& value) const;
 
@@ -119,10 +130,10 @@ class CounterView {
   WorkerView read_worker(uint32_t local) const;
   NodeView view(bool whole) const;
 
-  Lines copy_;                               // of the file, at the last read
-  std::map<Section, Lines> again_;           // of sequenced records, copied after that
-  const std::span<const std::byte> memory_;  // copy_, or memory of someone else
-  const base::UniqueFd fd_;                  // invalid: over memory of someone else
+  SparseLines copy_;                         // of the file, at the last read
+  std::map<Section, SparseLines> again_;     // of sequenced records, copied after that
+  std::span<const std::byte> memory_;  // copy_, or memory of someone else
+  const base::UniqueFd fd_;            // invalid: over memory of someone else
   const std::string path_;
   Header header_;  // a copy, checked: what the file says later does not count
 };

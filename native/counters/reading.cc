@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -26,6 +27,29 @@ bool copy_file(int fd, std::span<std::byte> to, uint64_t offset) {
     if (got <= 0) return false;
     to = to.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);
+  }
+  return true;
+}
+
+bool copy_sparse_file(int fd, std::span<std::byte> zeros, uint64_t offset) {
+  while (!zeros.empty()) {
+    // A folder that cannot tell holds only data.
+    const off_t data = lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;
+    if (data > static_cast<off_t>(offset)) {
+      const auto hole = std::min<uint64_t>(static_cast<uint64_t>(data) - offset, zeros.size());
+      zeros = zeros.subspan(hole);
+      offset += hole;
+      continue;
+    }
+    const off_t end = lseek(fd, static_cast<off_t>(offset), SEEK_HOLE);
+    const uint64_t here =
+        end > static_cast<off_t>(offset)
+            ? std::min<uint64_t>(static_cast<uint64_t>(end) - offset, zeros.size())
+            : zeros.size();
+    if (!copy_file(fd, zeros.first(here), offset)) return false;
+    zeros = zeros.subspan(here);
+    offset += here;
   }
   return true;
 }

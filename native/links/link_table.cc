@@ -8,27 +8,27 @@ namespace faro::links {
 using transport::tcp::host_of;
 
 LinkTable::LinkTable(uint32_t peers, uint32_t ring_bytes)
-    : ring_bytes_(ring_bytes),
-      links_(peers),
-      absent_(peers, std::make_shared<transport::AbsentLink>(ring_bytes)) {}
+    : peers_(peers),
+      ring_bytes_(ring_bytes),
+      never_linked_(std::make_shared<transport::AbsentLink>(ring_bytes)) {}
 
 Link* LinkTable::find(const transport::StreamToken& token) const {
-  const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
-    return link != nullptr && link->takes(token);
-  });
-  return found == links_.end() ? nullptr : found->get();
+  const auto found =
+      std::ranges::find_if(links_, [&](const auto& place) { return place.second->takes(token); });
+  return found == links_.end() ? nullptr : found->second.get();
 }
 
 Link* LinkTable::find_to_mend(const wire::Hello& hello) const {
-  const auto found = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
-    return link != nullptr && link->can_mend() &&
+  const auto found = std::ranges::find_if(links_, [&](const auto& place) {
+    const std::shared_ptr<Link>& link = place.second;
+    return link->can_mend() &&
            link->peer().head.node ==
                hello.head.node &&  // whom its certificate admits; so does this
            link->peer().address == hello.address &&
            link->peer().incarnation == hello.incarnation &&
            link->choice()->number == hello.mends->number;
   });
-  return found == links_.end() ? nullptr : found->get();
+  return found == links_.end() ? nullptr : found->second.get();
 }
 
 bool LinkTable::expects_stream_from(const std::string& host) const {
@@ -57,18 +57,22 @@ Link& LinkTable::add(std::unique_ptr<Link> link) {
 
 void LinkTable::count_mendings(uint32_t peer, counters::Counter& mended,
                                counters::Counter& mending_ns) {
-  if (links_[peer] != nullptr) links_[peer]->state_.count_in(mended, mending_ns);
+  const auto place = links_.find(peer);
+  if (place != links_.end()) place->second->state_.count_in(mended, mending_ns);
 }
 
 bool LinkTable::retire(uint32_t peer) {
-  const bool came_up = links_[peer]->data() != nullptr;
+  const auto place = links_.find(peer);
+  const bool came_up = place->second->data() != nullptr;
   std::shared_ptr<transport::DataLink> absent;
-  if (came_up) absent = std::make_shared<transport::AbsentLink>(ring_bytes_, *links_[peer]->data());
+  if (came_up)
+    absent = std::make_shared<transport::AbsentLink>(ring_bytes_, *place->second->data());
   std::shared_ptr<Link> gone;  // released outside the mutex
   {
     const std::lock_guard lock(mutex_);
-    gone.swap(links_[peer]);
     if (came_up) absent_[peer].swap(absent);
+    gone.swap(place->second);
+    links_.erase(place);
   }
   if (came_up) changes_.fetch_add(1, std::memory_order_release);
   return came_up;
@@ -77,28 +81,38 @@ bool LinkTable::retire(uint32_t peer) {
 void LinkTable::clear() {
   {
     const std::lock_guard lock(mutex_);
-    std::fill(links_.begin(), links_.end(), nullptr);
+    links_.clear();
   }
   destroy_retired();
 }
 
 std::shared_ptr<transport::DataLink> LinkTable::data(uint32_t peer) const {
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Link>& link = links_[peer];
-  if (link == nullptr || link->data() == nullptr) return absent_[peer];
-  return {link, link->data()};
+  const auto place = links_.find(peer);
+  if (place != links_.end() && place->second->data() != nullptr)
+    return {place->second, place->second->data()};
+  const auto absent = absent_.find(peer);
+  return absent == absent_.end() ? never_linked_ : absent->second;
 }
 
 bool LinkTable::connected(uint32_t peer) const {
   const std::lock_guard lock(mutex_);
-  return links_[peer] != nullptr && links_[peer]->state().connected();
+  const Link* const link = find(peer);
+  return link != nullptr && link->state().connected();
+}
+
+std::set<uint32_t> LinkTable::linked() const {
+  const std::lock_guard lock(mutex_);
+  std::set<uint32_t> linked;
+  for (const auto& [peer, link] : links_) {
+    if (link->data() != nullptr) linked.insert(peer);
+  }
+  return linked;
 }
 
 uint32_t LinkTable::retired_count() const {
   const std::lock_guard lock(mutex_);
-  const auto used =
-      std::count_if(links_.begin(), links_.end(), [](const auto& link) { return link != nullptr; });
-  return retired_->count() - static_cast<uint32_t>(used);
+  return retired_->count() - static_cast<uint32_t>(links_.size());
 }
 
 }  // namespace faro::links

@@ -7,10 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "links/link.h"
 #include "links/link_watch.h"
@@ -29,9 +30,12 @@ class LinkTable {
   LinkTable(const LinkTable&) = delete;
   LinkTable& operator=(const LinkTable&) = delete;
 
-  uint32_t peers() const noexcept { return static_cast<uint32_t>(links_.size()); }
+  uint32_t peers() const noexcept { return peers_; }
   /// Null: the peer has none. Valid until the end of the round.
-  Link* find(uint32_t peer) const { return links_[peer].get(); }
+  Link* find(uint32_t peer) const {
+    const auto found = links_.find(peer);
+    return found == links_.end() ? nullptr : found->second.get();
+  }
   /// The link that a data connection with this token belongs to; null: none.
   Link* find(const transport::StreamToken& token) const;
   /// The link that the sender of this HELLO wants to mend; null: there is none, or it cannot be mended.
@@ -41,10 +45,13 @@ class LinkTable {
   /// Whether no link has a control connection any more.
   bool all_detached() const;
 
+  /// By peer. `visit` may take links out, and put others in.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (uint32_t peer = 0; peer < peers(); ++peer) {
-      if (Link* link = find(peer)) visit(*link);
+    for (auto at = links_.begin(); at != links_.end();) {
+      const uint32_t peer = at->first;
+      visit(*at->second);
+      at = links_.upper_bound(peer);
     }
   }
 
@@ -69,19 +76,24 @@ class LinkTable {
   /// The peer's data link, or one that carries nothing; never null.
   std::shared_ptr<transport::DataLink> data(uint32_t peer) const;
   bool connected(uint32_t peer) const;
+  /// Whose data() is that of a link.
+  std::set<uint32_t> linked() const;
   /// Increases whenever data() changes for some peer; acquire.
   uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
   /// Number of links that have left the table and are still in use.
   uint32_t retired_count() const;
 
  private:
+  const uint32_t peers_;
   const uint32_t ring_bytes_;
+  const std::shared_ptr<transport::DataLink> never_linked_;  // of peers that were not
   LinkWatch watch_;
   const std::shared_ptr<RetiredLinks> retired_ = std::make_shared<RetiredLinks>();
   // By peer. Replaced by the network thread, under the mutex; other threads look under the mutex.
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Link>> links_;
-  std::vector<std::shared_ptr<transport::DataLink>> absent_;  // while no link has come up
+  std::map<uint32_t, std::shared_ptr<Link>> links_;
+  std::map<uint32_t, std::shared_ptr<transport::DataLink>>
+      absent_;                        // in place of those that are gone
   std::atomic<uint64_t> changes_{0};  // network thread: release, after the change
 };
 

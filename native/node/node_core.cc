@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "ring/doorbell.h"
+#include "transport/absent_link.h"
 
 namespace faro::node {
 namespace {
@@ -181,11 +182,10 @@ void NodeCore::on_tick(base::Nanoseconds now) {
 void NodeCore::count_network() noexcept {
   counters::CounterFile& file = membership_->counters();
   counters::count(file.node().ticks);
-  for (const session::Node& peer : membership_->nodes()) {
-    if (!membership_->has_number(peer.number)) continue;
+  for (const uint32_t node : membership_->linked()) {
     transport::LinkCounters sum;
-    membership_->link(peer.number)->add_counters(sum);
-    counters::PeerCounters& shown = file.peer(peer.number);
+    membership_->link(node)->add_counters(sum);
+    counters::PeerCounters& shown = file.peer(node);
 #define FARO_NETWORK_COUNTER(id, name, kind, help) \
   counters::set(shown.name, sum.name.load(std::memory_order_relaxed));
 #include "counters/counters.def"
@@ -287,7 +287,8 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
     data->add_counters(network);
 #define FARO_NETWORK_COUNTER(id, name, kind, help) link.name = read(network.name);
 #include "counters/counters.def"
-    for (uint32_t local = 0; local < self.worker_count; ++local) {
+    const bool was_linked = data->capabilities().name != transport::AbsentLink::kNeverLinked;
+    for (uint32_t local = 0; was_linked && local < self.worker_count; ++local) {
       for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
         LaneMetrics to;
         LaneMetrics from;

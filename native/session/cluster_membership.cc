@@ -59,6 +59,12 @@ void ClusterMembership::let_go(uint32_t node) {
   network_->reactor().defer([this, node] { roster_.let_go(node); });
 }
 
+std::set<uint32_t> ClusterMembership::linked() const {
+  std::set<uint32_t> linked = links_.linked();
+  linked.insert(topology_.self());
+  return linked;
+}
+
 void ClusterMembership::want_link(uint32_t node) {
   network_->reactor().defer([this, node] { roster_.want_link(node); });
 }

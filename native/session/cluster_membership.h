@@ -42,6 +42,7 @@ class ClusterMembership final : public Membership {
   std::shared_ptr<transport::DataLink> link(uint32_t node) override {
     return node == topology_.self() ? resources_.local_link() : links_.data(node);
   }
+  std::set<uint32_t> linked() const override;
   uint64_t link_changes() const noexcept override { return links_.changes(); }
   uint32_t first_ready(uint32_t node, uint32_t local_worker) const override {
     return resources_.first_ready(node, local_worker);

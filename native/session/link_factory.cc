@@ -78,7 +78,7 @@ Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
   }
   Resources::LinkNeed need;
   need.add(**transport, link.context().outgoing, link.context().incoming);
-  FARO_ASSIGN_OR_RETURN(auto share, resources_.take_link(need, checks_room));
+  FARO_ASSIGN_OR_RETURN(auto share, resources_.take_link(link.place(), need, checks_room));
   link.keep(std::move(share));
   if (is_chosen) {
     link.begin(**transport, resources_.doorbell_memory());

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -106,6 +107,8 @@ class Membership {
   /// longer than the membership. A caller that keeps the link of a lost node keeps its memory allocated.
   /// Threads: any. Blocks: never for long.
   virtual std::shared_ptr<transport::DataLink> link(uint32_t node) = 0;
+  /// The nodes to which there is a link that is up, and the own one. Threads: any. Blocks: never for long.
+  virtual std::set<uint32_t> linked() const = 0;
   /// Increases whenever link(node) changes for some node. Threads: any; acquire.
   virtual uint64_t link_changes() const noexcept = 0;
   /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r

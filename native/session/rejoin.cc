@@ -72,7 +72,9 @@ void send_members(links::Link& link, const links::LinkTable& links, const Topolo
   const links::Link::Doing doing(link);
   std::vector<bool> missing(topology.size(), true);
   missing[topology.self()] = false;
-  topology.for_each_peer([&](uint32_t peer) { missing[peer] = !links.connected(peer); });
+  links.for_each([&](const links::Link& other) {
+    if (other.state().connected()) missing[other.place()] = false;
+  });
   link.send(wire::encode(wire::Members{link.state().connected(), std::move(missing)}));
 }
 

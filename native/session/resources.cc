@@ -20,6 +20,11 @@ uint32_t groups_of(const ring::Layout& rings) {
   return (rings.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
 }
 
+uint64_t lane_counter_bytes(const ring::Layout& rings) {
+  return rings.ring_count() *
+         (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
+}
+
 }  // namespace
 
 void Resources::LinkNeed::add(const transport::Transport& transport, const ring::Layout& outgoing,
@@ -41,8 +46,11 @@ Resources::Resources(const base::Settings& settings, const Topology& topology,
 // -------------------------------------------------------------------------------------------- need
 
 uint64_t Resources::fixed_memory_bytes() const {
-  return transport::shm::local_link_bytes(topology_.outgoing(topology_.self())) +
-         counters::CounterFile::bytes(counter_shape()) +
+  const ring::Layout own = topology_.outgoing(topology_.self());
+  uint64_t counters = counters::CounterFile::bytes(counter_shape());
+  // Where nodes change all have the same number of workers, and their lanes count when they are linked.
+  if (settings_.nodes_change()) counters -= (topology_.size() - 1) * lane_counter_bytes(own);
+  return transport::shm::local_link_bytes(own) + counters +
          uint64_t{sizeof(ring::DoorbellLine)} * workers_.size();
 }
 
@@ -76,9 +84,13 @@ Status Resources::check_least_need(const links::Transports& transports) const {
 
 // Nodes that are fixed return one by one, and a worker may still keep the link of a former process. Where nodes are added, what
 // all links take is limited.
-Result<std::shared_ptr<links::MemoryBudget::Share>> Resources::take_link(const LinkNeed& need,
+Result<std::shared_ptr<links::MemoryBudget::Share>> Resources::take_link(uint32_t node,
+                                                                         const LinkNeed& need,
                                                                          bool checks_room) {
-  const links::Need one{.memory_bytes = need.memory_bytes,
+  FARO_RETURN_IF_ERROR(reserve_lanes(node));
+  const uint64_t counters =
+      settings_.nodes_change() ? lane_counter_bytes(topology_.outgoing(node)) : 0;
+  const links::Need one{.memory_bytes = need.memory_bytes + counters,
                         .descriptors = links::kDescriptorsPerLink,
                         .pinned_bytes = need.pinned_bytes};
   if (checks_room && settings_.nodes_change()) return budget_->take(one);
@@ -105,6 +117,7 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
       budget_,
       links::Need{.memory_bytes = fixed_memory_bytes(), .descriptors = 0, .pinned_bytes = 0});
   FARO_RETURN_IF_ERROR(make_counters());
+  FARO_RETURN_IF_ERROR(reserve_lanes(topology_.self()));
   FARO_RETURN_IF_ERROR(start_metrics());
   FARO_ASSIGN_OR_RETURN(
       doorbells_, transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size())));
@@ -135,6 +148,7 @@ counters::Shape Resources::counter_shape() const {
   shape.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
   shape.ring_bytes = settings_.ring_bytes;
   shape.threshold_bytes = settings_.threshold_bytes;
+  shape.lanes_on_demand = settings_.nodes_change();
   return shape;
 }
 
@@ -158,6 +172,12 @@ Status Resources::make_counters() {
   return Status::Ok();
 }
 
+Status Resources::reserve_lanes(uint32_t number) {
+  if (!settings_.nodes_change()) return Status::Ok();
+  const Node& node = topology_.node(number);
+  return counters_->reserve_lanes(node.first_worker, node.worker_count);
+}
+
 Status Resources::start_metrics() {
   if (settings_.metrics_listen.empty()) return Status::Ok();
   FARO_ASSIGN_OR_RETURN(auto access, metrics::ScrapeAccess::load(settings_));
@@ -177,7 +197,7 @@ void Resources::count_link(uint32_t number, transport::DataLink& data, uint64_t 
   const Node& node = topology_.node(number);
   const ring::Layout out = topology_.outgoing(number);
   const ring::Layout in = topology_.incoming(number);
-  for (uint32_t local = 0; local < out.sender_workers; ++local) {
+  for (uint32_t local = 0; !data.is_absent() && local < out.sender_workers; ++local) {
     for (uint32_t remote = 0; remote < node.worker_count; ++remote) {
       for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
         const uint32_t worker = node.first_worker + remote;

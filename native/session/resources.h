@@ -42,8 +42,8 @@ class Resources {
   /// use. Errors: resource_limit (need and limit).
   Status check_least_need(const links::Transports& transports) const;
   /// Takes what one link needs, as long as the answer is kept. `checks_room`: unless allocate has counted it. Errors:
-  /// resource_limit; the links that stand are not touched.
-  Result<std::shared_ptr<links::MemoryBudget::Share>> take_link(const LinkNeed& need,
+  /// resource_limit, system_error (no room for its counters); the links that stand are not touched.
+  Result<std::shared_ptr<links::MemoryBudget::Share>> take_link(uint32_t node, const LinkNeed& need,
                                                                 bool checks_room);
 
   /// Allocates everything, for links that need this much; once. `local_events` is told when a ring between this
@@ -85,6 +85,7 @@ class Resources {
   Status check(const links::Need& need) const;
   counters::Shape counter_shape() const;
   Status make_counters();
+  Status reserve_lanes(uint32_t node);
   Status start_metrics();
   void make_ready_sets();
 

@@ -6,29 +6,46 @@
 
 namespace faro::shuffle {
 
-bool LinkLanes::rebind() {
+// Those whose rings are to be bound: with a fixed list all, else those that are linked, and whose rings are in use.
+std::set<uint32_t> LinkLanes::nodes() const {
+  std::set<uint32_t> nodes;
+  if (worker_.settings.nodes_change()) {
+    nodes = worker_.membership.linked();
+    for (const auto& [node, rings] : receive_side_.rings()) nodes.insert(node);
+  } else {
+    for (const session::Node& peer : worker_.membership.nodes()) nodes.insert(peer.number);
+  }
+  return nodes;
+}
+
+bool LinkLanes::rebind(bool uses_any) {
   const uint64_t changes = worker_.membership.link_changes();
   if (changes == changes_seen_ && bound_) return true;
   bool all = true;
-  for (const session::Node& peer : worker_.membership.nodes()) all &= rebind(peer.number);
+  for (const uint32_t node : nodes()) {
+    all &= rebind(node);
+    const InRing& first = receive_side_.rings_of(node).front();
+    if (uses_any || !worker_.settings.nodes_change() || !first.link->is_absent()) continue;
+    send_side_.forget_rings(node);
+    receive_side_.forget_rings(node);
+  }
   bound_ = true;
   if (all) changes_seen_ = changes;
   return all;
 }
 
 Status LinkLanes::check(const ShuffleSpec& spec) {
-  if (worker_.membership.link_changes() == changes_seen_) return Status::Ok();
-  for (const session::Node& peer : worker_.membership.nodes()) {
-    const auto is_there = [&](uint32_t worker) {
-      return worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count;
-    };
-    const bool takes_part = std::ranges::any_of(spec.senders, is_there) ||
-                            std::ranges::any_of(spec.receivers, is_there);
-    if (!takes_part || rebind(peer.number)) continue;
+  const bool is_current = worker_.membership.link_changes() == changes_seen_;
+  std::set<uint32_t> nodes;
+  for (const std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
+    for (const uint32_t worker : *workers) nodes.insert(worker_.queries.node_of_worker(worker));
+  }
+  for (const uint32_t node : nodes) {
+    if ((is_current && receive_side_.has_rings(node)) || rebind(node)) continue;
     return base::error(Code::wrong_state,
                        "stage {}: worker {} still holds a batch or a claim of {} as it was before "
                        "it started again; release it first",
-                       spec.stage, worker_.number, peer.name);
+                       spec.stage, worker_.number, worker_.membership.nodes()[node].name);
   }
   return Status::Ok();
 }
@@ -38,16 +55,16 @@ bool LinkLanes::rebind(uint32_t node) {
   const transport::DataLink* const bound = receive_side_.rings_of(node).front().link.get();
   if (link.get() == bound) return true;
   // What waits in the queue of a ring to a node that is linked only now is for this link.
-  const bool is_first = bound != nullptr && bound->is_absent() && worker_.settings.nodes_change();
-  if (bound != nullptr && !is_first) {
+  const bool is_on_demand = worker_.settings.nodes_change();
+  if (bound != nullptr && !(is_on_demand && bound->is_absent())) {
     // QueryTable decides which queries the loss fails. It learned of the loss before the link changed.
     receive_side_.abandon(node);
     send_side_.drop_rings(node);
     if (uses_rings(node)) return false;
   }
   bind(node, link);
-  // Rows may have come, and been marked, while the rings were those of no link.
-  if (is_first) receive_side_.look_at(node);
+  // Rows may have come, and been marked, before there were rings for them here.
+  if (is_on_demand) receive_side_.look_at(node);
   return true;
 }
 
@@ -70,6 +87,10 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
       const size_t i = size_t{remote} * out.rings_per_lane + k;
       to[i].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
+      if (!link->is_absent() || !worker_.settings.nodes_change()) {
+        to[i].counters =
+            &membership.counters().outgoing(worker_.local_index, peer.first_worker + remote, k);
+      }
       from[i].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
       from[i].slots.assign(link->is_absent() ? 0 : worker_.settings.shuffle_limit, Binding{});
       from[i].broken = false;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <set>
 
 #include "faro/shuffle.h"
 #include "faro/status.h"
@@ -22,8 +24,8 @@ class LinkLanes {
       : worker_(worker), send_side_(send_side), receive_side_(receive_side) {}
 
   /// Binds all rings to the links as they are now. Returns false if the engine still holds a batch or a claim in an
-  /// old one; call it again then.
-  bool rebind();
+  /// old one; call it again then. `uses_any`: shuffles are open.
+  bool rebind(bool uses_any);
   /// Makes sure that no row of a new shuffle goes into a ring of a lost link. Errors: wrong_state if a node of the
   /// stage still has one.
   Status check(const ShuffleSpec& spec);
@@ -31,6 +33,7 @@ class LinkLanes {
   const uint64_t& generation() const noexcept { return generation_; }
 
  private:
+  std::set<uint32_t> nodes() const;
   bool rebind(uint32_t node);
   bool uses_rings(uint32_t node) noexcept;
   void bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link);

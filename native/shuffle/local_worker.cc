@@ -51,7 +51,7 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
       link_lanes_(context_, send_side_, receive_side_),
       slots_(node.settings.shuffle_limit) {
   shuffles_.reserve(slots_.size());
-  (void)link_lanes_.rebind();  // nothing is in use yet
+  (void)link_lanes_.rebind(false);  // nothing is in use yet
 }
 
 // Queued frames count in their queries, which shuffles keep.
@@ -63,7 +63,7 @@ Outcome LocalWorker::fail(Status status) noexcept {
 }
 
 bool LocalWorker::handle_alerts() {
-  const bool is_all = link_lanes_.rebind();
+  const bool is_all = link_lanes_.rebind(!shuffles_.empty());
   for (const auto& shuffle : shuffles_) {
     if (shuffle->query()->failed()) {
       shuffle->drop_rows();
@@ -76,11 +76,10 @@ bool LocalWorker::handle_alerts() {
 }
 
 void LocalWorker::each_ring(const EachRing& each) {
-  for (const session::Node& peer : context_.membership.nodes()) {
-    for (const OutRing& ring : send_side_.rings_of(peer.number))
+  for (const auto& [node, rings] : receive_side_.rings()) {
+    for (const OutRing& ring : send_side_.rings_of(node))
       each(ring.receiver, true, ring.transport->memory());
-    for (const InRing& ring : receive_side_.rings_of(peer.number))
-      each(ring.sender, false, ring.transport->memory());
+    for (const InRing& ring : rings) each(ring.sender, false, ring.transport->memory());
   }
 }
 

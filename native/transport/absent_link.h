@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "transport/transport.h"
 
@@ -42,8 +43,12 @@ class AbsentIncoming final : public Incoming {
 /// Threads: any.
 class AbsentLink final : public DataLink {
  public:
+  /// What the transport of a node that was never present is called.
+  static constexpr std::string_view kNeverLinked = "none";
+
   /// To a node that was never present.
-  explicit AbsentLink(uint32_t ring_bytes) : outgoing_(ring_bytes), capabilities_{.name = "none"} {}
+  explicit AbsentLink(uint32_t ring_bytes)
+      : outgoing_(ring_bytes), capabilities_{.name = kNeverLinked} {}
   /// To a node that is gone. It still reports the transport and the counters of the former link.
   AbsentLink(uint32_t ring_bytes, const DataLink& former)
       : outgoing_(ring_bytes), capabilities_{.name = former.capabilities().name} {

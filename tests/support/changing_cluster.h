@@ -32,11 +32,12 @@ class ChangingCluster {
  public:
   static constexpr uint32_t kWorkers = 2;  // of each node
 
-  explicit ChangingCluster(SettingList settings, uint32_t node_limit = 8)
+  /// `nodes` have addresses, `node_limit` may have numbers.
+  explicit ChangingCluster(SettingList settings, uint32_t nodes = 8, uint32_t node_limit = 8)
       : settings_(small_rings(std::move(settings))) {
     settings_.emplace_back("cluster.node_limit", std::to_string(node_limit));
     settings_.emplace_back("cluster.workers", std::to_string(kWorkers));
-    for (uint32_t n = 0; n < node_limit; ++n)
+    for (uint32_t n = 0; n < nodes; ++n)
       held_.push_back(std::make_unique<HeldAddress>(listen_address(n)));
     id_ = held_[0]->address();
   }

@@ -107,10 +107,14 @@ TEST(CounterFile, shows_others_what_is_counted) {
   count(file->outgoing(0, 5, 0).bytes_sent, 100);
   count(file->outgoing(0, 5, 1).bytes_sent, 11);
   set(file->incoming(2, 0, 1).unreleased_bytes, 64);
-  Peer peer;
-  std::strcpy(peer.name.data(), "node 2 (host:1)");
-  std::strcpy(peer.transport.data(), "shm");
-  file->set_peer(2, peer);
+  for (uint32_t n = 0; n < 3; ++n) {
+    Peer peer;
+    peer.first_worker = some_shape().first_worker(n);
+    peer.worker_count = some_shape().workers_per_node[n];
+    std::strcpy(peer.name.data(), ("node " + std::to_string(n) + " (host:1)").c_str());
+    std::strcpy(peer.transport.data(), "shm");
+    file->set_peer(n, peer);
+  }
   EXPECT_FALSE(read(file->path()).open);
   file->opened();
 
@@ -135,6 +139,52 @@ TEST(CounterFile, shows_others_what_is_counted) {
     const bool counted = lane.sender == 0 && lane.receiver == 4;
     EXPECT_EQ(lane.counters.unreleased_bytes, counted ? 64u : 0u);
   }
+}
+
+uint64_t taken_by(const std::string& path) {
+  struct stat state {};
+  EXPECT_EQ(stat(path.c_str(), &state), 0);
+  return static_cast<uint64_t>(state.st_blocks) * 512;
+}
+
+TEST(CounterFile, lanes_on_demand_take_room_when_they_are_used) {
+  constexpr uint32_t kWorkers = 8;
+  constexpr uint64_t kPages =
+      uint64_t{2} * kWorkers * 2;  // of one node's lanes, at most: two per worker and direction
+  TemporaryFolder folder;
+  Shape shape = some_shape();
+  shape.node = 0;
+  shape.workers_per_node.assign(1000, kWorkers);
+  shape.lanes_on_demand = true;
+  const auto file = test::value_of(CounterFile::make(shape, folder.path(), 1));
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t before = taken_by(file->path());
+  EXPECT_LT(before, uint64_t{1} << 20) << "of " << CounterFile::bytes(shape);
+  const uint32_t first = shape.first_worker(500);
+  EXPECT_TRUE(test::is_ok(file->reserve_lanes(first, kWorkers)));
+  const uint64_t after = taken_by(file->path());
+  EXPECT_GT(after, before);
+  EXPECT_LE(after, before + kPages * page);
+  Peer peer;
+  peer.first_worker = first;
+  peer.worker_count = kWorkers;
+  std::strcpy(peer.name.data(), "node 500");
+  std::strcpy(peer.transport.data(), "shm");
+  file->set_peer(500, peer);
+  std::strcpy(peer.name.data(), "node 501");
+  std::strcpy(peer.transport.data(), "none");
+  file->set_peer(501, peer);
+  file->opened();
+  count(file->outgoing(7, first + 7, 1).bytes_sent, 100);
+  EXPECT_EQ(taken_by(file->path()), after) << "there was room for what it counted";
+
+  const NodeView node = read(file->path());
+  EXPECT_EQ(taken_by(file->path()), after) << "reading takes none";
+  ASSERT_EQ(node.outgoing.size(), kWorkers * kWorkers);
+  ASSERT_EQ(node.incoming.size(), kWorkers * kWorkers);
+  EXPECT_EQ(node.outgoing.back().receiver, first + 7);
+  EXPECT_EQ(node.outgoing.back().counters.bytes_sent, 100u);
+  EXPECT_EQ(node.outgoing.front().counters.bytes_sent, 0u);
 }
 
 TEST(CounterFile, shows_what_a_worker_waits_for) {
@@ -243,6 +293,15 @@ TEST(CounterView, reads_no_more_than_a_file_really_takes) {
   ASSERT_EQ(truncate(forged.c_str(), off_t{2} << 30), 0);
   test::expect_error(CounterView::open(forged).status(), Code::invalid_argument,
                      {"claims 2147483648 bytes"});
+}
+
+TEST(CounterView, of_a_file_without_room_for_more_than_its_lanes_is_refused) {
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  const std::string forged = folder.path() + "/faro-1-0.counters";
+  std::ofstream(forged).write(reinterpret_cast<const char*>(file->memory().data()), sizeof(Header));
+  ASSERT_EQ(truncate(forged.c_str(), static_cast<off_t>(file->memory().size())), 0);
+  test::expect_error(CounterView::open(forged).status(), Code::invalid_argument, {"and takes"});
 }
 
 TEST(CounterView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {

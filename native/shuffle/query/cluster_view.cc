@@ -1,5 +1,6 @@
 #include "shuffle/query/cluster_view.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -18,10 +19,8 @@ bool ClusterView::has_worker(uint32_t node, uint32_t worker) const {
 }
 
 uint32_t ClusterView::node_of_worker(uint32_t worker) const {
-  for (uint32_t n = node_count(); n-- > 0;) {
-    if (worker >= shape_.first_worker[n]) return n;
-  }
-  return 0;
+  const auto& first = shape_.first_worker;
+  return static_cast<uint32_t>(std::ranges::upper_bound(first, worker) - first.begin() - 1);
 }
 
 // One that is to come may be the process that has begun it; that is known when it is linked.

@@ -12,7 +12,7 @@ uint64_t read(const counters::Counter& counter) noexcept {
 }  // namespace
 
 ShuffleCounts::ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, bool sends,
-                             std::shared_ptr<const ReceivedCounts[]> received)
+                             std::shared_ptr<const ReceivedBySender> received)
     : query_(spec.query),
       stage_(spec.stage),
       worker_(worker),
@@ -40,7 +40,9 @@ ShuffleMetrics ShuffleCounts::metrics() const {
   }
   told.received.reserve(senders_.size());
   for (const uint32_t sender : senders_) {
-    const ReceivedCounts& received = received_[sender];
+    static const ReceivedCounts kNothing;
+    const ReceivedCounts* const counted = received_->find(sender);
+    const ReceivedCounts& received = counted == nullptr ? kNothing : *counted;
     told.received.push_back({sender, read(received.rows), read(received.bytes),
                              read(received.batches), read(received.rows_spilled),
                              read(received.bytes_spilled)});

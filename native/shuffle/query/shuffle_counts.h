@@ -2,6 +2,8 @@
 // handle.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -62,6 +64,45 @@ struct ReceivedCounts {
   }
 };
 
+/// Of each sender of a stage, by worker number. Few of all workers may be senders, so there is room for those that have sent, and
+/// for those with numbers close by. Threads: the worker makes and counts, any reads.
+class ReceivedBySender {
+  using Group = std::array<ReceivedCounts, 16>;
+
+ public:
+  static constexpr uint32_t kGroup = std::tuple_size_v<Group>;
+  static constexpr uint32_t groups(uint32_t workers) { return (workers + kGroup - 1) / kGroup; }
+
+  explicit ReceivedBySender(uint32_t workers)
+      : count_(groups(workers)), groups_(new std::atomic<Group*>[count_]()) {}
+  ~ReceivedBySender() {
+    for (uint32_t g = 0; g < count_; ++g) delete groups_[g].load(std::memory_order_relaxed);
+  }
+  ReceivedBySender(const ReceivedBySender&) = delete;
+  ReceivedBySender& operator=(const ReceivedBySender&) = delete;
+
+  /// Makes room if there is none. Throws: std::bad_alloc.
+  void make(uint32_t sender) {
+    std::atomic<Group*>& group = groups_[sender / kGroup];
+    // Partner: find. Whoever sees the group sees its zeros.
+    if (group.load(std::memory_order_relaxed) == nullptr)
+      group.store(new Group, std::memory_order_release);
+  }
+  /// Of one for which there is room.
+  ReceivedCounts& of(uint32_t sender) noexcept {
+    return (*groups_[sender / kGroup].load(std::memory_order_relaxed))[sender % kGroup];
+  }
+  /// Null: nothing has come.
+  const ReceivedCounts* find(uint32_t sender) const noexcept {
+    const Group* const group = groups_[sender / kGroup].load(std::memory_order_acquire);
+    return group == nullptr ? nullptr : &(*group)[sender % kGroup];
+  }
+
+ private:
+  const uint32_t count_;
+  const std::unique_ptr<std::atomic<Group*>[]> groups_;
+};
+
 /// Calls of one side of a shuffle that could not be done at once.
 struct BlockedCounts {
   counters::Counter calls{0};
@@ -70,9 +111,9 @@ struct BlockedCounts {
 
 class ShuffleCounts : public std::enable_shared_from_this<ShuffleCounts> {
  public:
-  /// Of `worker`. `received`: by worker number; null if it is no receiver.
+  /// Of `worker`. `received`: null if it is no receiver.
   ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, bool sends,
-                std::shared_ptr<const ReceivedCounts[]> received);
+                std::shared_ptr<const ReceivedBySender> received);
 
   const QueryId& query() const noexcept { return query_; }
   uint32_t stage() const noexcept { return stage_; }
@@ -90,7 +131,7 @@ class ShuffleCounts : public std::enable_shared_from_this<ShuffleCounts> {
   std::vector<uint32_t> receivers_;  // none: this worker is no sender
   std::vector<uint32_t> senders_;    // none: this worker is no receiver
   const std::unique_ptr<SentCounts[]> sent_;
-  const std::shared_ptr<const ReceivedCounts[]> received_;
+  const std::shared_ptr<const ReceivedBySender> received_;
 };
 
 /// The shuffles that the workers of this node have opened in one query. Threads: any.

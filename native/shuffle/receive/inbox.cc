@@ -5,11 +5,25 @@
 
 namespace faro::shuffle {
 
+Inbox::Stream& Inbox::stream(uint32_t sender) {
+  auto& group = streams_[sender / kGroup];
+  if (group == nullptr) {
+    received_->make(sender);
+    group = std::make_unique<std::array<Stream, kGroup>>();
+  }
+  return (*group)[sender % kGroup];
+}
+
+const Inbox::Stream* Inbox::find(uint32_t sender) const noexcept {
+  const auto& group = streams_[sender / kGroup];
+  return group == nullptr ? nullptr : &(*group)[sender % kGroup];
+}
+
 std::vector<uint32_t> Inbox::unopened_senders() const {
   std::vector<uint32_t> unopened;
   for (const uint32_t sender : *senders) {
-    const Stream& stream = streams_[sender];
-    if (!stream.bound && !stream.finish_seen) unopened.push_back(sender);
+    const Stream* const stream = find(sender);
+    if (stream == nullptr || (!stream->bound && !stream->finish_seen)) unopened.push_back(sender);
   }
   return unopened;
 }
@@ -36,7 +50,7 @@ void Inbox::deactivate(Stream& stream) noexcept {
 }
 
 void Inbox::append(FrameNode* node) noexcept {
-  Stream& stream = streams_[node->sender];
+  Stream& stream = *find(node->sender);
   node->next = nullptr;
   (stream.last != nullptr ? stream.last->next : stream.first) = node;
   stream.last = node;

@@ -11,8 +11,10 @@
 // Threads: everything here belongs to the worker.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "shuffle/operation/blocked_on.h"
@@ -31,6 +33,8 @@ namespace faro::shuffle {
 /// whichever is first, until the shuffle is closed here and every sender that opened has finished,
 /// or the query is over.
 class Inbox final : public AwaitedSenders {
+  static constexpr uint32_t kGroup = ReceivedBySender::kGroup;
+
  public:
   /// From one sender.
   struct Stream {
@@ -59,17 +63,30 @@ class Inbox final : public AwaitedSenders {
       : made_by(maker),
         query_(std::move(query)),
         stage_(stage),
-        streams_(worker_count),
-        received_(new ReceivedCounts[worker_count]) {}
+        streams_(ReceivedBySender::groups(worker_count)),
+        received_(std::make_shared<ReceivedBySender>(worker_count)) {}
 
   const uint32_t made_by;
 
   const std::shared_ptr<Query>& query() const { return query_; }
   uint32_t stage() const { return stage_; }
-  Stream& stream(uint32_t sender) { return streams_[sender]; }
-  std::vector<Stream>& streams() { return streams_; }
-  /// What has come from each sender, by worker number, also before the shuffle is opened here.
-  const std::shared_ptr<ReceivedCounts[]>& received() const noexcept { return received_; }
+  /// Made by the first call. Throws: std::bad_alloc.
+  Stream& stream(uint32_t sender);
+  /// Null: it was not made, nothing has come.
+  const Stream* find(uint32_t sender) const noexcept;
+  Stream* find(uint32_t sender) noexcept {
+    return const_cast<Stream*>(std::as_const(*this).find(sender));
+  }
+  /// Of those that were made, by sender.
+  template <typename Visit>
+  void for_each_stream(Visit&& visit) {
+    for (uint32_t group = 0; group < streams_.size(); ++group) {
+      for (uint32_t i = 0; streams_[group] != nullptr && i < kGroup; ++i)
+        visit(group * kGroup + i, (*streams_[group])[i]);
+    }
+  }
+  /// What has come from each sender, also before the shuffle is opened here.
+  const std::shared_ptr<ReceivedBySender>& received() const noexcept { return received_; }
 
   /// Adds a frame to its sender's queue.
   void append(FrameNode* node) noexcept;
@@ -84,7 +101,8 @@ class Inbox final : public AwaitedSenders {
   const std::vector<uint32_t>* senders = nullptr;
   bool is_sender(uint32_t worker) const;
   bool awaits(uint32_t sender_worker) const noexcept override {
-    return is_sender(sender_worker) && !streams_[sender_worker].finished;
+    const Stream* const stream = find(sender_worker);
+    return is_sender(sender_worker) && (stream == nullptr || !stream->finished);
   }
   StageLists lists;  // as the worker opened it; stays. No receivers: it has not
   bool agrees(const wire::OpenPayload& opened) const noexcept {
@@ -108,8 +126,9 @@ class Inbox final : public AwaitedSenders {
  private:
   std::shared_ptr<Query> query_;
   uint32_t stage_;
-  std::vector<Stream> streams_;  // by worker number
-  const std::shared_ptr<ReceivedCounts[]> received_;
+  // Of workers with numbers close by; null: of none of them anything has come.
+  std::vector<std::unique_ptr<std::array<Stream, ReceivedBySender::kGroup>>> streams_;
+  const std::shared_ptr<ReceivedBySender> received_;
   Stream* first_active_ = nullptr;
   Stream* last_active_ = nullptr;
 

@@ -47,7 +47,7 @@ void Inboxes::unbind(Inbox::Stream& stream, Binding::State state) noexcept {
 
 void Inboxes::discard(Inbox& inbox) noexcept {
   inbox.discarding = true;
-  for (Inbox::Stream& stream : inbox.streams()) discard(inbox, stream);
+  inbox.for_each_stream([&](uint32_t, Inbox::Stream& stream) { discard(inbox, stream); });
 }
 
 void Inboxes::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
@@ -62,7 +62,8 @@ void Inboxes::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
 }
 
 void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
-  Inbox::Stream& stream = inbox.stream(sender);
+  if (inbox.find(sender) == nullptr) return;
+  Inbox::Stream& stream = *inbox.find(sender);
   discard(inbox, stream);
   if (stream.finished) --inbox.finished_count;
   stream = Inbox::Stream{};
@@ -72,8 +73,8 @@ void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
 
 void Inboxes::forget_unopened(uint32_t sender) noexcept {
   for (const auto& inbox : inboxes_) {
-    const Inbox::Stream& stream = inbox->stream(sender);
-    const bool has_opened = stream.bound || stream.finish_seen;
+    const Inbox::Stream* const stream = inbox->find(sender);
+    const bool has_opened = stream != nullptr && (stream->bound || stream->finish_seen);
     if (has_opened && !inbox->open && !inbox->discarding) forget(*inbox, sender);
   }
 }

@@ -9,55 +9,69 @@ namespace faro::shuffle {
 ReceiveSide::ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop)
     : worker_(worker),
       ready_(worker.membership.ready_set(worker.local_index)),
-      rings_(size_t{worker.membership.worker_count()} * worker.settings.rings_per_lane),
-      frames_(worker, rings_.size()),
+      frames_(worker),
       inboxes_(worker, frames_),
       agreement_(worker, inboxes_),
       dispatch_(worker, inboxes_, frames_, agreement_),
       delivery_(worker, operation, wait_loop, inboxes_, frames_),
-      spill_(worker, operation, frames_) {
-  make_rings();
-  backlog_.reserve(rings_.size() * 2);
-}
+      spill_(worker, operation, frames_) {}
 
 // The ends of the rings belong to links: LinkLanes sets `transport`.
-void ReceiveSide::make_rings() {
+std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
+  if (const auto made = rings_.find(node); made != rings_.end()) return made->second;
+  constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
   const session::Membership& membership = worker_.membership;
-  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  for (const session::Node& peer : membership.nodes()) {
-    const ring::Layout layout = membership.incoming_layout(peer.number);
-    const uint32_t first_ready = membership.first_ready(peer.number, worker_.local_index);
-    for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
-      for (uint32_t k = 0; k < rings_per_lane; ++k) {
-        const uint32_t sender = peer.first_worker + remote;
-        InRing& ring = rings_[size_t{sender} * rings_per_lane + k];
-        ring.sender = sender;
-        ring.sender_node = peer.number;
-        ring.ring_bytes = layout.ring_bytes;
-        const uint32_t number =
-            first_ready + layout.index_at_receiver(layout.ring(remote, worker_.local_index, k));
-        if (number >= ring_by_ready_.size()) ring_by_ready_.resize(number + 1);
-        ring_by_ready_[number] = &ring;
-      }
+  const session::Node& peer = membership.nodes()[node];
+  const ring::Layout layout = membership.incoming_layout(node);
+  const uint32_t first_ready = membership.first_ready(node, worker_.local_index);
+  std::vector<InRing> rings(size_t{peer.worker_count} * layout.rings_per_lane);
+  // All that can fail comes first.
+  ring_count_ += rings.size();
+  backlog_.reserve(ring_count_ * 2);
+  frames_.reserve(ring_count_);
+  const uint32_t groups = (first_ready + layout.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
+  if (ring_by_ready_.size() < groups) ring_by_ready_.resize(groups);
+  for (uint32_t group = first_ready / kPerGroup; group < groups; ++group)
+    ring_by_ready_[group] = std::make_unique<ReadyGroup>();
+  std::vector<InRing>& added = rings_.emplace(node, std::move(rings)).first->second;
+  for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+    for (uint32_t k = 0; k < layout.rings_per_lane; ++k) {
+      InRing& ring = added[size_t{remote} * layout.rings_per_lane + k];
+      ring.sender = peer.first_worker + remote;
+      ring.sender_node = node;
+      ring.ring_bytes = layout.ring_bytes;
+      const uint32_t number =
+          first_ready + layout.index_at_receiver(layout.ring(remote, worker_.local_index, k));
+      (*ring_by_ready_[number / kPerGroup])[number % kPerGroup] = &ring;
     }
   }
+  return added;
 }
 
-std::span<InRing> ReceiveSide::rings_of(uint32_t node) noexcept {
-  const session::Node& peer = worker_.membership.nodes()[node];
-  const size_t rings_per_lane = worker_.settings.rings_per_lane;
-  return std::span(rings_).subspan(peer.first_worker * rings_per_lane,
-                                   peer.worker_count * rings_per_lane);
+void ReceiveSide::forget_rings(uint32_t node) noexcept {
+  constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
+  std::erase_if(backlog_, [&](const InRing* ring) { return ring->sender_node == node; });
+  frames_.forget_releases(node);
+  ring_count_ -= rings_.at(node).size();
+  const uint32_t rings = worker_.membership.incoming_layout(node).rings_of_receiver();
+  const uint32_t first = worker_.membership.first_ready(node, worker_.local_index) / kPerGroup;
+  for (uint32_t group = 0; group * kPerGroup < rings; ++group)
+    ring_by_ready_[first + group] = nullptr;
+  rings_.erase(node);
+}
+
+// A hostile shm peer can set any bit of its link's words.
+InRing* ReceiveSide::marked(uint32_t number) const noexcept {
+  const uint32_t group = number / ring::ReadySet::kRingsPerGroup;
+  if (group >= ring_by_ready_.size() || ring_by_ready_[group] == nullptr) return nullptr;
+  return (*ring_by_ready_[group])[number % ring::ReadySet::kRingsPerGroup];
 }
 
 bool ReceiveSide::poll() {
   bool any = false;
   const size_t backlog = backlog_.size();  // those added while visiting are for the next time
   ready_.take([&](uint32_t number) {
-    // A hostile shm peer can set any bit of its link's words.
-    if (number < ring_by_ready_.size() && ring_by_ready_[number] != nullptr) {
-      any |= visit(*ring_by_ready_[number]);
-    }
+    if (InRing* const ring = marked(number)) any |= visit(*ring);
   });
   for (size_t i = 0; i < backlog; ++i) {
     backlog_[i]->backlog = false;
@@ -120,18 +134,22 @@ void ReceiveSide::look_again(InRing& ring) noexcept {
   backlog_.push_back(&ring);
 }
 
-void ReceiveSide::look_at(uint32_t node) noexcept {
+void ReceiveSide::look_at(uint32_t node) {
   for (InRing& ring : rings_of(node)) look_again(ring);
 }
 
 bool ReceiveSide::has_blocked_sender() const noexcept {
-  return std::ranges::any_of(rings_, [](const InRing& ring) { return ring.blocks_sender(); });
+  const auto blocks = [](const InRing& ring) { return ring.blocks_sender(); };
+  return std::ranges::any_of(
+      rings_, [&](const auto& of) { return std::ranges::any_of(of.second, blocks); });
 }
 
 bool ReceiveSide::spill_blocked() {
   bool spilled = false;
-  for (InRing& ring : rings_) {
-    if (ring.blocks_sender()) spilled |= spill_.spill(ring);
+  for (auto& [node, rings] : rings_) {
+    for (InRing& ring : rings) {
+      if (ring.blocks_sender()) spilled |= spill_.spill(ring);
+    }
   }
   return spilled;
 }

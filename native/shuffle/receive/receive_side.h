@@ -1,7 +1,10 @@
 // ReceiveSide: the incoming rings of a worker, and everything that comes out of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -41,10 +44,17 @@ class ReceiveSide {
   /// Spills the rings by which the worker sends to itself.
   bool spill_own();
 
-  /// The rings from a node's workers to this one, by sender and number.
-  std::span<InRing> rings_of(uint32_t node) noexcept;
+  /// The rings from a node's workers to this one, by sender and number. Made by the first call; LinkLanes binds them.
+  /// Throws: std::bad_alloc.
+  std::span<InRing> rings_of(uint32_t node);
+  /// Whether they are made.
+  bool has_rings(uint32_t node) const noexcept { return rings_.contains(node); }
+  /// By node.
+  const std::map<uint32_t, std::vector<InRing>>& rings() const noexcept { return rings_; }
+  /// Forgets them: no shuffle is open, and the node is not linked.
+  void forget_rings(uint32_t node) noexcept;
   /// Looks at these rings at the next poll, marked or not.
-  void look_at(uint32_t node) noexcept;
+  void look_at(uint32_t node);
   /// Drops all rows from the workers of a lost node.
   void abandon(uint32_t node);
 
@@ -56,17 +66,19 @@ class ReceiveSide {
   Delivery& delivery() noexcept { return delivery_; }
 
  private:
-  void make_rings();
+  InRing* marked(uint32_t number) const noexcept;
   bool visit(InRing& ring) noexcept;
   bool try_dispatch(InRing& ring, const transport::FrameView& view) noexcept;
   void look_again(InRing& ring) noexcept;
 
   const WorkerContext& worker_;
   ring::ReadySet& ready_;
-  std::vector<InRing> rings_;           // sender * rings_per_lane + k
-  std::vector<InRing*> ring_by_ready_;  // by ready number; null: none
-  std::vector<InRing*> backlog_;        // rings that may have more than was taken
-  bool lacked_memory_ = false;          // for the node of a frame
+  std::map<uint32_t, std::vector<InRing>> rings_;  // by node: sender on it * rings_per_lane + k
+  using ReadyGroup = std::array<InRing*, ring::ReadySet::kRingsPerGroup>;  // null: none
+  std::vector<std::unique_ptr<ReadyGroup>> ring_by_ready_;  // by group of ready numbers; null: none
+  size_t ring_count_ = 0;
+  std::vector<InRing*> backlog_;  // rings that may have more than was taken
+  bool lacked_memory_ = false;    // for the node of a frame
   ReceivedFrames frames_;
   Inboxes inboxes_;
   StageAgreement agreement_;

@@ -15,8 +15,13 @@ namespace faro::shuffle {
 /// The frames of one worker. Threads: the worker, except where said.
 class ReceivedFrames {
  public:
-  ReceivedFrames(const WorkerContext& worker, size_t ring_count) : worker_(worker) {
-    unsent_.reserve(ring_count);
+  explicit ReceivedFrames(const WorkerContext& worker) : worker_(worker) {}
+
+  /// There are that many rings. Throws: std::bad_alloc.
+  void reserve(size_t rings) { unsent_.reserve(rings); }
+  /// Nobody is there any more to be told what was released of the rings from a node.
+  void forget_releases(uint32_t node) noexcept {
+    std::erase_if(unsent_, [&](const InRing* ring) { return ring->sender_node == node; });
   }
 
   /// A node for one more frame. Throws: std::bad_alloc.

@@ -37,7 +37,7 @@ bool Spill::spill(InRing& ring) {
     const uint64_t bytes = ring.first->payload_bytes;
     const uint64_t rows = ring.first->row_count;
     const uint64_t bytes_of_rows = ring.first->bytes_of_rows();
-    ReceivedCounts& received = ring.first->inbox->received()[ring.first->sender];
+    ReceivedCounts& received = ring.first->inbox->received()->of(ring.first->sender);
     if (const Status status = spill_oldest(ring); !status.ok()) {
       (void)operation_.overflow_exhausted(ring.first->inbox->query(), bytes, status);
       break;

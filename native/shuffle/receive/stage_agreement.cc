@@ -38,23 +38,21 @@ Status StageAgreement::on_open(const Inbox& inbox, uint32_t sender, const wire::
 
 Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const StageLists& lists,
                                    const RowFormat& format) {
-  for (uint32_t sender = 0; sender < worker_.membership.worker_count(); ++sender) {
-    Inbox::Stream& stream = inbox.stream(sender);
-    if (!stream.bound && !stream.finish_seen) continue;
+  Status differs;
+  inbox.for_each_stream([&](uint32_t sender, const Inbox::Stream& stream) {
+    if (!differs.ok() || (!stream.bound && !stream.finish_seen)) return;
     const bool is_sender =
         std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
     const bool agrees = stream.opened.lists == lists.digest;
     const RowFormat written = inbox.format_of(stream);
-    if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written))
-      continue;
+    if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written)) return;
     if (!worker_.queries.takes_part(*inbox.query(), stream.ring->sender_node)) {
       fail_ring(worker_, *stream.ring, "it sends rows of query {}, in which its node takes no part",
                 spec.query.to_string());
-      inboxes_.forget(inbox, sender);
-      continue;
+      return inboxes_.forget(inbox, sender);
     }
     inbox.lists = lists;
-    Status status =
+    differs =
         !is_sender || !agrees ? lists_differ(inbox, sender, stream.opened)
         : !format.agrees(written)
             ? formats_differ(inbox, sender, written, format)
@@ -63,10 +61,9 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
                   "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}",
                   spec.stage, sender, stream.row_bytes, worker_.number, spec.row_bytes)
                   .of_stage(spec.stage);
-    worker_.queries.fail(*inbox.query(), status);
-    return status;
-  }
-  return Status::Ok();
+    worker_.queries.fail(*inbox.query(), differs);
+  });
+  return differs;
 }
 
 Status StageAgreement::on_own_format(Inbox& inbox) {

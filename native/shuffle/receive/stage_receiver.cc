@@ -54,7 +54,7 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   batch.row_bytes_ = node->row_bytes;
   batch.sender_ = node->sender;
   count(shuffle_.worker().counters.rows_received, node->row_count);
-  inbox_.received()[node->sender].add(node->row_count, node->payload_bytes);
+  inbox_.received()->of(node->sender).add(node->row_count, node->payload_bytes);
   return Outcome::done;
 }
 

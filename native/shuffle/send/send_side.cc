@@ -11,43 +11,46 @@ using wire::FrameHeader;
 
 SendSide::SendSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop,
                    ReceiveSide& receive_side)
-    : worker_(worker),
-      operation_(operation),
-      wait_loop_(wait_loop),
-      receive_side_(receive_side),
-      rings_(size_t{worker.membership.worker_count()} * worker.settings.rings_per_lane) {
-  make_rings();
-  dirty_.reserve(rings_.size());
-}
+    : worker_(worker), operation_(operation), wait_loop_(wait_loop), receive_side_(receive_side) {}
 
 void SendSide::drop_queues() noexcept {
-  for (OutRing& ring : rings_) {
-    while (!ring.queue_empty()) ring.dequeue();
+  for (auto& [node, rings] : rings_) {
+    for (OutRing& ring : rings) {
+      while (!ring.queue_empty()) ring.dequeue();
+    }
   }
 }
 
 // The ends of the rings belong to links: LinkLanes sets `transport`.
-void SendSide::make_rings() {
-  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  for (size_t i = 0; i < rings_.size(); ++i) {
-    const auto receiver = static_cast<uint32_t>(i / rings_per_lane);
-    rings_[i].receiver = receiver;
-    rings_[i].counters = &worker_.membership.counters().outgoing(
-        worker_.local_index, receiver, static_cast<uint32_t>(i % rings_per_lane));
-    rings_[i].to_self = receiver == worker_.number;
-  }
-}
-
-OutRing& SendSide::ring_to(uint32_t receiver_worker, uint32_t stage) noexcept {
-  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  return rings_[size_t{receiver_worker} * rings_per_lane + stage % rings_per_lane];
-}
-
-std::span<OutRing> SendSide::rings_of(uint32_t node) noexcept {
+std::span<OutRing> SendSide::rings_of(uint32_t node) {
+  if (const auto made = rings_.find(node); made != rings_.end()) return made->second;
   const session::Node& peer = worker_.membership.nodes()[node];
-  const size_t rings_per_lane = worker_.settings.rings_per_lane;
-  return std::span(rings_).subspan(peer.first_worker * rings_per_lane,
-                                   peer.worker_count * rings_per_lane);
+  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
+  std::vector<OutRing> rings(size_t{peer.worker_count} * rings_per_lane);
+  for (uint32_t i = 0; i < rings.size(); ++i) {
+    OutRing& ring = rings[i];
+    ring.receiver = peer.first_worker + i / rings_per_lane;
+    ring.counters = &unlinked_;
+    ring.to_self = ring.receiver == worker_.number;
+  }
+  ring_count_ += rings.size();
+  dirty_.reserve(ring_count_);
+  return rings_.emplace(node, std::move(rings)).first->second;
+}
+
+void SendSide::forget_rings(uint32_t node) noexcept {
+  std::erase_if(dirty_, [&](const OutRing* ring) {
+    return worker_.queries.node_of_worker(ring->receiver) == node;
+  });
+  ring_count_ -= rings_.at(node).size();
+  rings_.erase(node);
+}
+
+OutRing& SendSide::ring_to(uint32_t receiver_worker, uint32_t stage) {
+  const uint32_t node = worker_.queries.node_of_worker(receiver_worker);
+  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
+  const uint32_t remote = receiver_worker - worker_.membership.nodes()[node].first_worker;
+  return rings_of(node)[size_t{remote} * rings_per_lane + stage % rings_per_lane];
 }
 
 // --- frames
@@ -187,8 +190,10 @@ void SendSide::drop_queued(OutStream& stream, bool data_only) {
 }
 
 void SendSide::send_queued() {
-  for (OutRing& ring : rings_) {
-    if (!ring.queue_empty()) send_queued(ring);
+  for (auto& [node, rings] : rings_) {
+    for (OutRing& ring : rings) {
+      if (!ring.queue_empty()) send_queued(ring);
+    }
   }
 }
 
@@ -245,9 +250,12 @@ Outcome SendSide::blocked_on_room(const OutStream& stream) noexcept {
 }
 
 Outcome SendSide::blocked_on_queues(const Query& query) noexcept {
-  for (const OutRing& ring : rings_) {
-    for (const QueuedFrame* frame = ring.queue.get(); frame != nullptr; frame = frame->next.get()) {
-      if (frame->stream->shuffle.query().get() == &query) return blocked_on_room(*frame->stream);
+  for (const auto& [node, rings] : rings_) {
+    for (const OutRing& ring : rings) {
+      for (const QueuedFrame* frame = ring.queue.get(); frame != nullptr;
+           frame = frame->next.get()) {
+        if (frame->stream->shuffle.query().get() == &query) return blocked_on_room(*frame->stream);
+      }
     }
   }
   return Outcome::would_wait;

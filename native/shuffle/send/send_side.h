@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,9 +25,12 @@ class SendSide {
   SendSide& operator=(const SendSide&) = delete;
 
   /// The ring of the lane to a worker that this stage uses.
-  OutRing& ring_to(uint32_t receiver_worker, uint32_t stage) noexcept;
-  /// The rings to a node's workers, by receiver and number.
-  std::span<OutRing> rings_of(uint32_t node) noexcept;
+  OutRing& ring_to(uint32_t receiver_worker, uint32_t stage);
+  /// The rings to a node's workers, by receiver and number. Made by the first call; LinkLanes binds them. Throws:
+  /// std::bad_alloc.
+  std::span<OutRing> rings_of(uint32_t node);
+  /// Forgets them: no shuffle is open, and the node is not linked.
+  void forget_rings(uint32_t node) noexcept;
 
   /// Space in a ring, as transport::Outgoing::claim. If the ring is full and leads to this worker itself, a call that
   /// waits makes room first.
@@ -75,7 +79,6 @@ class SendSide {
   void set_claim(bool exists) noexcept { has_claim_ = exists; }
 
  private:
-  void make_rings();
   void mark_dirty(OutRing& ring);
   bool post_open_frame(OutRing& ring);
   bool make_room_in_own_ring(OutRing& ring);
@@ -85,7 +88,9 @@ class SendSide {
   Operation& operation_;
   WaitLoop& wait_loop_;
   ReceiveSide& receive_side_;
-  std::vector<OutRing> rings_;  // receiver * rings_per_lane + k
+  std::map<uint32_t, std::vector<OutRing>> rings_;  // by node: receiver on it * rings_per_lane + k
+  size_t ring_count_ = 0;
+  counters::OutgoingCounters unlinked_;  // of rings to nodes that were not linked: shown nowhere
   std::vector<OutRing*> dirty_;
   uint32_t queued_rings_ = 0;  // rings whose queue is not empty
   bool has_claim_ = false;
