@@ -153,10 +153,11 @@ jint claim(JNIEnv*, jobject, jlong handle, jlong channel, jint least, jint most)
                                   static_cast<size_t>(most), &state->claim));
 }
 
-jint commit(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes) {
+jint commit(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes, jboolean quiet) {
   PollerState* const state = pollers().find(handle);
   if (state == nullptr) return closed();
-  return result(faro_poller_commit(state->handle, id_of(channel), static_cast<size_t>(bytes)));
+  return result(faro_poller_commit(state->handle, id_of(channel), static_cast<size_t>(bytes),
+                                   quiet == JNI_TRUE ? FARO_NOTICE_QUIET : FARO_NOTICE_LOUD));
 }
 
 jint post(JNIEnv*, jobject, jlong handle) {
@@ -169,16 +170,31 @@ jint post(JNIEnv*, jobject, jlong handle) {
 
 // An outcome, or the negative code. Would_wait of a call with a time limit: it was interrupted. A wake-up or an event that
 // came at the same time is not lost: the next wait ends.
-jint await(JNIEnv*, jobject, jlong handle, jlong timeout_ns) {
+jint await(JNIEnv*, jobject, jlong handle, jlong timeout_ns, jint wake_for) {
   PollerState* const state = pollers().find(handle);
   if (state == nullptr) return closed();
   const faro_outcome waited =
-      faro_poller_wait(state->handle, timeout_ns == 0 ? FARO_WAIT_NONE : timeout_ns);
+      faro_poller_wait(state->handle, timeout_ns == 0 ? FARO_WAIT_NONE : timeout_ns, wake_for);
   // Partner: the release in interrupt().
   const bool is_interrupted = timeout_ns != 0 && state->interrupted.load(std::memory_order_acquire);
   if (waited != FARO_OUTCOME_DONE || !is_interrupted) return answer(waited);
   (void)faro_poller_wake(state->handle);
   return static_cast<jint>(Outcome::would_wait);
+}
+
+jint arm(JNIEnv*, jobject, jlong handle, jint wake_for) {
+  PollerState* const state = pollers().find(handle);
+  if (state == nullptr) return closed();
+  return answer(faro_poller_arm(state->handle, wake_for));
+}
+
+// Or the negative code.
+jint descriptor(JNIEnv*, jobject, jlong handle) {
+  PollerState* const state = pollers().find(handle);
+  if (state == nullptr) return closed();
+  int32_t found = -1;
+  const jint code = result(faro_poller_descriptor(state->handle, &found));
+  return code < 0 ? code : found;
 }
 
 void wake(JNIEnv*, jobject, jlong handle) {
@@ -238,9 +254,11 @@ const std::array kMethods{method("claimAddress", "(J)J", claim_address),
                           method("poll", "(JJI)I", poll),
                           method("release", "(JJI)I", release),
                           method("claim", "(JJII)I", claim),
-                          method("commit", "(JJI)I", commit),
+                          method("commit", "(JJIZ)I", commit),
                           method("post", "(J)I", post),
-                          method("await", "(JJ)I", await),
+                          method("await", "(JJI)I", await),
+                          method("arm", "(JI)I", arm),
+                          method("descriptor", "(J)I", descriptor),
                           method("wake", "(J)V", wake),
                           method("interrupt", "(J)V", interrupt),
                           method("clearInterrupt", "(J)V", clear_interrupt),

@@ -93,6 +93,10 @@ jbyteArray constants(JNIEnv* env, jclass) {
   add("channel_event", FARO_CHANNEL_FRAME, "frame");
   add("channel_event", FARO_CHANNEL_ROOM, "room");
   add("channel_event", FARO_CHANNEL_CLOSED, "closed");
+  add("wake_for", FARO_WAKE_FOR_NOTHING, "nothing");
+  add("wake_for", FARO_WAKE_FOR_FRAMES, "frames");
+  add("wake_for", FARO_WAKE_FOR_ROOM, "room");
+  add("wake_for", FARO_WAKE_FOR_FRAMES_AND_ROOM, "frames_and_room");
   add("level", static_cast<int>(LogLevel::debug), "debug");
   add("level", static_cast<int>(LogLevel::info), "info");
   add("level", static_cast<int>(LogLevel::warning), "warning");

@@ -27,6 +27,7 @@ using faro::Outcome;
 using faro::Result;
 using faro::Status;
 using faro::Wait;
+using faro::WakeFor;
 
 faro_endpoint::faro_endpoint(std::unique_ptr<Endpoint> opened) : endpoint(std::move(opened)) {
   for (uint32_t index = 0; index < endpoint->poller_count(); ++index)
@@ -99,6 +100,13 @@ Status spec_of(const faro_channel_spec* of_caller, ChannelSpec& spec) {
   const auto* const greeting = static_cast<const std::byte*>(given.greeting);
   spec.greeting.assign(greeting, greeting + given.greeting_bytes);
   return Status::Ok();
+}
+
+Status check_reasons(int32_t wake_for) {
+  if (wake_for >= FARO_WAKE_FOR_NOTHING && wake_for <= FARO_WAKE_FOR_FRAMES_AND_ROOM)
+    return Status::Ok();
+  return Status(Code::invalid_argument,
+                "wake_for is not one of 0 … 3: " + std::to_string(wake_for));
 }
 
 // Of a channel that takes no frames.
@@ -282,10 +290,15 @@ faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, siz
   });
 }
 
-faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_t bytes) {
+faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_t bytes,
+                             int32_t notice) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(poller, "poller"));
-    if (poller->poller.commit(id_of(channel), bytes) == Outcome::done) return Status::Ok();
+    if (notice != FARO_NOTICE_LOUD && notice != FARO_NOTICE_QUIET)
+      return Status(Code::invalid_argument, "there is no notice " + std::to_string(notice));
+    const Outcome outcome =
+        poller->poller.commit(id_of(channel), bytes, static_cast<faro::Notice>(notice));
+    if (outcome == Outcome::done) return Status::Ok();
     if (!poller->poller.is_open(id_of(channel))) return why_not_open(*poller, channel);
     return poller->poller.status(id_of(channel));
   });
@@ -301,12 +314,13 @@ faro_code faro_poller_post(faro_poller* poller) {
 
 // --- poller: waiting
 
-faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns) {
+faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns, int32_t wake_for) {
   return answered([&]() -> Answer {
     FARO_RETURN_IF_ERROR(need(poller, "poller"));
     const Result<Wait> wait = wait_of(wait_ns);
     if (!wait.ok()) return wait.status();
-    const Outcome outcome = poller->poller.wait(*wait);
+    FARO_RETURN_IF_ERROR(check_reasons(wake_for));
+    const Outcome outcome = poller->poller.wait(*wait, static_cast<WakeFor>(wake_for));
     if (outcome == Outcome::failed) return Status(Code::closed, "the endpoint was closed");
     return outcome;
   });
@@ -317,6 +331,29 @@ faro_code faro_poller_wake(faro_poller* poller) {
     FARO_RETURN_IF_ERROR(need(poller, "poller"));
     poller->poller.wake();
     return Status::Ok();
+  });
+}
+
+faro_code faro_poller_descriptor(faro_poller* poller, int32_t* descriptor) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need(descriptor, "descriptor"));
+    FARO_ASSIGN_OR_RETURN(*descriptor, poller->poller.descriptor());
+    poller->has_descriptor = true;
+    return Status::Ok();
+  });
+}
+
+faro_outcome faro_poller_arm(faro_poller* poller, int32_t wake_for) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(check_reasons(wake_for));
+    const Outcome outcome = poller->poller.arm(static_cast<WakeFor>(wake_for));
+    if (outcome != Outcome::failed) return outcome;
+    return poller->has_descriptor
+               ? Status(Code::closed, "the endpoint was closed")
+               : Status(Code::wrong_state,
+                        "call faro_poller_descriptor() before faro_poller_arm()");
   });
 }
 

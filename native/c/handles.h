@@ -70,7 +70,8 @@ struct faro_shuffle {
 
 struct faro_poller {
   faro::Poller& poller;
-  faro::ChannelInfo info{};  // as told last
+  bool has_descriptor = false;  // was asked for
+  faro::ChannelInfo info{};     // as told last
 };
 
 struct faro_endpoint {

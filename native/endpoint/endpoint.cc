@@ -61,12 +61,14 @@ void Poller::release(ChannelId channel, uint32_t token) noexcept { core_->releas
 std::span<std::byte> Poller::claim(ChannelId channel, size_t least, size_t most) noexcept {
   return core_->claim(channel, least, most);
 }
-Outcome Poller::commit(ChannelId channel, size_t bytes) noexcept {
-  return core_->commit(channel, bytes);
+Outcome Poller::commit(ChannelId channel, size_t bytes, Notice notice) noexcept {
+  return core_->commit(channel, bytes, notice);
 }
 void Poller::post() noexcept { core_->post(); }
-Outcome Poller::wait(Wait limit) noexcept { return core_->wait(limit); }
+Outcome Poller::wait(Wait limit, WakeFor reasons) noexcept { return core_->wait(limit, reasons); }
 void Poller::wake() noexcept { core_->waiting().wake(); }
+Result<int> Poller::descriptor() { return core_->waiting().descriptor(); }
+Outcome Poller::arm(WakeFor reasons) noexcept { return core_->arm(reasons); }
 bool Poller::try_enter() noexcept { return core_->waiting().try_enter(); }
 void Poller::leave() noexcept { core_->waiting().leave(); }
 void Poller::close(ChannelId channel, Closing closing) noexcept { core_->close(channel, closing); }

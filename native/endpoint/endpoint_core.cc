@@ -66,6 +66,10 @@ EndpointCore::EndpointCore(const base::Settings& settings, EndpointSpec spec,
       network_(std::move(network)),
       transports_(*network_),
       ids_(spec_.channel_limit),
+      // The destructor waits for its thread: nothing else has to keep this.
+      ready_watch_(
+          {.keep_alive = [] { return nullptr; },
+           .closed_status = [] { return Status(Code::closed, "the endpoint was closed"); }}),
       counts_(settings_, *network_),
       links_(settings_, spec_, *network_, transports_, ids_, counts_, pollers_),
       thread_(links_, *network_, network_->local_address()) {}
@@ -73,6 +77,7 @@ EndpointCore::EndpointCore(const base::Settings& settings, EndpointSpec spec,
 // A link that is let go is destroyed with the table of links, and with nothing else.
 EndpointCore::~EndpointCore() {
   close();
+  ready_watch_.join();
   for (const auto& poller : pollers_) poller->let_go();
 }
 
@@ -83,7 +88,7 @@ Status EndpointCore::start(const MakeWaiter& make_waiter) {
   for (uint32_t poller = 0; poller < spec_.poller_count; ++poller) {
     FARO_ASSIGN_OR_RETURN(auto made, PollerCore::make(static_cast<ChannelNetwork&>(*this),
                                                       network_->reactor().clock(), make_waiter(),
-                                                      limits, spec_.channel_limit));
+                                                      ready_watch_, limits, spec_.channel_limit));
     made->waiting().count_in(counts_.poller(poller));
     pollers_.push_back(std::move(made));
   }

@@ -16,6 +16,7 @@
 #include "links/network.h"
 #include "links/network_thread.h"
 #include "links/transports.h"
+#include "ring/ready_watch.h"
 
 namespace faro::endpoint {
 
@@ -37,6 +38,7 @@ class EndpointCore final : private ChannelNetwork {
   /// As faro::Endpoint::close.
   void close() noexcept {
     thread_.close();
+    ready_watch_.stop();
     counts_.close();
   }
   /// Channels that have not been forgotten.
@@ -69,6 +71,7 @@ class EndpointCore final : private ChannelNetwork {
   const std::unique_ptr<links::Network> network_;
   links::Transports transports_;
   ChannelIds ids_;
+  ring::ReadyWatch ready_watch_;
   EndpointCounts counts_;
   std::vector<std::unique_ptr<PollerCore>> pollers_;
   ChannelLinks links_;

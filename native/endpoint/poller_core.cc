@@ -46,6 +46,22 @@ bool can_send(const Channel& channel) {
   return channel.sending == Channel::Sending::opening || channel.sending == Channel::Sending::open;
 }
 
+// To say that nothing more comes, whatever the poller waits for.
+bool needs_room(const Channel& channel) { return channel.sending == Channel::Sending::ends; }
+
+// Whether there is something to tell, or to do, of a channel that is to be visited, beside frames.
+bool has_more_than_frames(const Channel* channel) {
+  return (!channel->told_opened && channel->link != nullptr) || channel->end.has_value() ||
+         channel->owes_taken || channel->owes_closing;
+}
+
+bool has(WakeFor reasons, WakeFor reason) {
+  return (static_cast<uint8_t>(reasons) & static_cast<uint8_t>(reason)) != 0;
+}
+ring::WokenFor woken_for(WakeFor reasons) {
+  return has(reasons, WakeFor::frames) ? ring::WokenFor::all : ring::WokenFor::all_but_frames;
+}
+
 void remove(std::vector<Channel*>& list, bool& is_listed, Channel& channel) {
   if (std::exchange(is_listed, false)) std::erase(list, &channel);
 }
@@ -69,21 +85,19 @@ class PollerCore::Room {
   size_t taken_ = 0;
 };
 
-Result<std::unique_ptr<PollerCore>> PollerCore::make(ChannelNetwork& network,
-                                                     const base::Clock& clock,
-                                                     std::unique_ptr<ring::Waiter> waiter,
-                                                     const PollerWait::Limits& limits,
-                                                     uint32_t channel_limit) {
+Result<std::unique_ptr<PollerCore>> PollerCore::make(
+    ChannelNetwork& network, const base::Clock& clock, std::unique_ptr<ring::Waiter> waiter,
+    ring::ReadyWatch& ready_watch, const PollerWait::Limits& limits, uint32_t channel_limit) {
   FARO_ASSIGN_OR_RETURN(auto doorbells, transport::shm::NodeDoorbells::make(1));
-  return std::unique_ptr<PollerCore>(new PollerCore(network, clock, limits, std::move(waiter),
-                                                    std::move(doorbells), channel_limit));
+  return std::unique_ptr<PollerCore>(new PollerCore(
+      network, clock, limits, std::move(waiter), ready_watch, std::move(doorbells), channel_limit));
 }
 
 PollerCore::PollerCore(ChannelNetwork& network, const base::Clock& clock, PollerWait::Limits limits,
-                       std::unique_ptr<ring::Waiter> waiter,
+                       std::unique_ptr<ring::Waiter> waiter, ring::ReadyWatch& ready_watch,
                        transport::shm::NodeDoorbells doorbells, uint32_t channel_limit)
     : network_(network),
-      wait_(network, clock, std::move(waiter), limits, std::move(doorbells)),
+      wait_(network, clock, std::move(waiter), limits, std::move(doorbells), ready_watch),
       ready_(channel_limit),
       end_{&ready_, &wait_.line()},
       channels_(channel_limit) {
@@ -263,7 +277,7 @@ void PollerCore::tell_network(Channel& channel) {
 void PollerCore::visit_starving(Room& room) {
   for (size_t i = 0; i < starving_.size() && !room.full();) {
     Channel& channel = *starving_[i];
-    const bool ends = channel.sending == Channel::Sending::ends;
+    const bool ends = needs_room(channel);
     const bool is_over = channel.sending == Channel::Sending::ended;
     if (ends ? try_end(channel) : is_over || may_have_room(channel)) {
       if (!ends && !is_over && !base::planted(base::Plant::lost_room))
@@ -341,7 +355,7 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
           std::min<size_t>(channel->claimed.bytes - kHeaderBytes, std::max(least, most))};
 }
 
-Outcome PollerCore::commit(ChannelId id, size_t bytes) noexcept {
+Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {
   Channel* const channel = find(id);
   if (channel == nullptr || !can_send(*channel)) return Outcome::failed;
   if (channel->claimed.bytes == 0) {
@@ -358,6 +372,7 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes) noexcept {
   write_header(channel->claimed.data, wire::FrameKind::message, length);
   channel->out->commit(length);
   channel->claimed = {};
+  channel->is_loud |= notice == Notice::loud;
   if (!channel->is_unposted) {
     unposted_.push_back(channel);
     channel->is_unposted = true;
@@ -368,12 +383,18 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes) noexcept {
 void PollerCore::post() noexcept {
   for (Channel* const channel : unposted_) {
     channel->is_unposted = false;
-    channel->out->post();
+    if (std::exchange(channel->is_loud, false)) {
+      channel->out->post();
+    } else {
+      channel->out->post_quietly();
+    }
   }
   unposted_.clear();
 }
 
+// The peer can only make room by reading what it has: so it gets all that is committed, quiet or not.
 void PollerCore::starve(Channel& channel, uint32_t least, uint32_t most) noexcept {
+  channel.out->post();
   channel.wanted_least = least;
   channel.wanted_most = most;
   counters::count(channel.record->outgoing.no_room);
@@ -424,8 +445,20 @@ bool PollerCore::try_end(Channel& channel) noexcept {
 
 // ------------------------------------------------------------------------------------------ waiting
 
-Outcome PollerCore::wait(Wait limit) noexcept {
+Outcome PollerCore::wait(Wait limit, WakeFor reasons) noexcept {
   if (!limit.is_none() && !limit.is_forever() && limit.limit().count() < 0) return Outcome::failed;
+  before_wait(reasons);
+  const auto found = [&] { return look(reasons) || is_shut(); };
+  return unless_shut(wait_.wait(limit, woken_for(reasons), found), reasons);
+}
+
+Outcome PollerCore::arm(WakeFor reasons) noexcept {
+  before_wait(reasons);
+  const auto found = [&] { return look(reasons) || is_shut(); };
+  return unless_shut(wait_.arm(woken_for(reasons), found), reasons);
+}
+
+void PollerCore::before_wait(WakeFor reasons) noexcept {
   post();
   for (Channel* const channel : touched_) {
     channel->is_touched = false;
@@ -435,17 +468,27 @@ Outcome PollerCore::wait(Wait limit) noexcept {
   touched_.clear();
   over_.clear();
   network_.flush();
-  const auto is_shut = [this] { return shut_.load(std::memory_order_seq_cst); };
-  const Outcome outcome = wait_.wait(limit, [&] { return look() || is_shut(); });
-  // What was told before it shut is seen by the look below.
-  if (!is_shut()) return outcome;
-  return look() ? Outcome::done : Outcome::failed;
+  if (has(reasons, WakeFor::room)) return;
+  for (Channel* const channel : starving_) {
+    if (!needs_room(*channel)) channel->out->forgo_room();
+  }
 }
 
-bool PollerCore::look() noexcept {
-  if (!news_.empty() || mailbox_.has_news() || !active_.empty() || ready_.any()) return true;
-  return std::any_of(starving_.begin(), starving_.end(),
-                     [](Channel* channel) { return may_have_room(*channel); });
+bool PollerCore::look(WakeFor reasons) noexcept {
+  if (!news_.empty() || mailbox_.has_news()) return true;
+  if (has(reasons, WakeFor::frames) ? !active_.empty() || ready_.any()
+                                    : std::ranges::any_of(active_, has_more_than_frames)) {
+    return true;
+  }
+  return std::ranges::any_of(starving_, [&](Channel* channel) {
+    return (has(reasons, WakeFor::room) || needs_room(*channel)) && may_have_room(*channel);
+  });
+}
+
+// What was told before it shut is seen by this look.
+Outcome PollerCore::unless_shut(Outcome outcome, WakeFor reasons) noexcept {
+  if (!is_shut()) return outcome;
+  return look(reasons) ? Outcome::done : Outcome::failed;
 }
 
 // -------------------------------------------------------------------------------------- information

@@ -55,6 +55,8 @@ struct Channel {
   ring::Claim claimed;  // the last one
   Status misuse{};      // why the last claim or commit was refused
   Status idle{};        // why this side drains it of its own accord
+  bool is_loud =
+      false;  // among what is committed and not posted is a frame that the peer is to be woken for
   // In the poller's lists.
   bool is_active = false, is_starving = false, is_unposted = false, is_touched = false;
 };
@@ -65,6 +67,7 @@ class PollerCore {
   /// All outlive it. `channel_limit`: of the endpoint. Errors: resource_limit.
   static Result<std::unique_ptr<PollerCore>> make(ChannelNetwork& network, const base::Clock& clock,
                                                   std::unique_ptr<ring::Waiter> waiter,
+                                                  ring::ReadyWatch& ready_watch,
                                                   const PollerWait::Limits& limits,
                                                   uint32_t channel_limit);
 
@@ -74,15 +77,16 @@ class PollerCore {
   std::span<ChannelEvent> poll(std::span<ChannelEvent> events) noexcept;
   void release(ChannelId id, uint32_t token) noexcept;
   std::span<std::byte> claim(ChannelId id, size_t least, size_t most) noexcept;
-  Outcome commit(ChannelId id, size_t bytes) noexcept;
+  Outcome commit(ChannelId id, size_t bytes, Notice notice = Notice::loud) noexcept;
   void post() noexcept;
-  Outcome wait(Wait limit) noexcept;
+  Outcome wait(Wait limit, WakeFor reasons = WakeFor::frames_and_room) noexcept;
+  Outcome arm(WakeFor reasons) noexcept;
   void close(ChannelId id, Closing closing) noexcept;
   bool is_open(ChannelId id) const noexcept;
   Result<ChannelInfo> info(ChannelId id) const;
   Result<ChannelRings> rings(ChannelId id) const;
   Status status(ChannelId id) const;
-  /// Waking it, and entering in its place.
+  /// Waking it, its descriptor, and entering in its place.
   PollerWait& waiting() noexcept { return wait_; }
 
   // --- for the network thread
@@ -102,8 +106,8 @@ class PollerCore {
   enum class Visit : uint8_t { finished, unfinished };
 
   PollerCore(ChannelNetwork& network, const base::Clock& clock, PollerWait::Limits limits,
-             std::unique_ptr<ring::Waiter> waiter, transport::shm::NodeDoorbells doorbells,
-             uint32_t channel_limit);
+             std::unique_ptr<ring::Waiter> waiter, ring::ReadyWatch& ready_watch,
+             transport::shm::NodeDoorbells doorbells, uint32_t channel_limit);
 
   Channel* find(ChannelId id) const noexcept;
   void take_news();
@@ -123,7 +127,10 @@ class PollerCore {
   void sate(Channel& channel) noexcept;
   void starve(Channel& channel, uint32_t least, uint32_t most) noexcept;
   void touch(Channel& channel) noexcept;
-  bool look() noexcept;
+  void before_wait(WakeFor reasons) noexcept;
+  bool look(WakeFor reasons) noexcept;
+  bool is_shut() const noexcept { return shut_.load(std::memory_order_seq_cst); }
+  Outcome unless_shut(Outcome outcome, WakeFor reasons) noexcept;
 
   // Constant after construction.
   ChannelNetwork& network_;

@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/return_if_error.h"
 #include "counters/records.h"
 #include "endpoint/channel_network.h"
 #include "faro/outcome.h"
 #include "faro/wait.h"
 #include "ring/doorbell.h"
+#include "ring/ready_watch.h"
 #include "ring/waiter.h"
 #include "transport/shm/node_doorbells.h"
 
@@ -31,13 +34,14 @@ class PollerWait {
 
   PollerWait(ChannelNetwork& network, const base::Clock& clock,
              std::unique_ptr<ring::Waiter> waiter, const Limits& limits,
-             transport::shm::NodeDoorbells doorbells)
+             transport::shm::NodeDoorbells doorbells, ring::ReadyWatch& ready_watch)
       : network_(network),
         clock_(clock),
         waiter_(std::move(waiter)),
         limits_(limits),
         doorbells_(std::move(doorbells)),
-        doorbell_(&doorbells_.line(0)) {}
+        doorbell_(&doorbells_.line(0)),
+        readiness_(ready_watch, line(), [this] { network_.worker_wakes(); }) {}
 
   /// Once, before it waits. The counters outlive it.
   void count_in(counters::PollerCounters& counters) noexcept { counters_ = &counters; }
@@ -63,9 +67,19 @@ class PollerWait {
   }
   void leave() noexcept { is_owned_.store(false, std::memory_order_release); }
 
-  /// Waits until look() is true, for wake(), or until the limit has passed. What the poller has to send was sent.
+  /// As faro::Poller::descriptor.
+  Result<int> descriptor() {
+    FARO_ASSIGN_OR_RETURN(const int descriptor, readiness_.descriptor());
+    FARO_RETURN_IF_ERROR(readiness_.start());
+    has_descriptor_ = true;
+    return descriptor;
+  }
+
+  /// Waits until look() is true, for wake(), or until the limit has passed. What the poller has to send was sent. `what`:
+  /// the doorbell is to ring for.
   template <typename Look>
-  Outcome wait(Wait limit, Look&& look) noexcept {
+  Outcome wait(Wait limit, ring::WokenFor what, Look&& look) noexcept {
+    if (is_armed_) take_back();
     const auto found = [&] { return look() || is_woken(); };
     if (found()) return poll_network_if_due(), Outcome::done;
     poll_network(clock_.now_ns());
@@ -79,7 +93,7 @@ class PollerWait {
             : base::deadline_after(clock_.now_ns(), static_cast<uint64_t>(limit.limit().count()));
     for (;;) {
       network_.worker_sleeps();
-      doorbell_.arm();  // S1
+      doorbell_.arm(what);  // S1
       const base::Nanoseconds now = clock_.now_ns();
       const bool has_found = found();  // S2
       if (has_found || now >= deadline) {
@@ -93,6 +107,26 @@ class PollerWait {
       counters::set(counters_->asleep_ns, 0);
       network_.worker_wakes();
     }
+  }
+
+  /// The same for an event loop: would_wait if somebody sleeps in place of the poller now.
+  template <typename Look>
+  Outcome arm(ring::WokenFor what, Look&& look) noexcept {
+    if (!has_descriptor_) return Outcome::failed;
+    if (is_armed_) take_back();
+    const auto found = [&] { return look() || is_woken(); };
+    if (found()) return poll_network_if_due(), Outcome::done;
+    poll_network(clock_.now_ns());
+    if (found()) return Outcome::done;
+    network_.worker_sleeps();
+    doorbell_.arm(what);  // S1
+    if (found()) {        // S2
+      doorbell_.disarm();
+      network_.worker_wakes();
+      return Outcome::done;
+    }
+    is_armed_ = is_watched();
+    return is_armed_ ? Outcome::would_wait : Outcome::failed;
   }
 
  private:
@@ -132,6 +166,22 @@ class PollerWait {
     return false;
   }
 
+  // S3, by another thread; none if the endpoint was closed.
+  bool is_watched() noexcept {
+    try {
+      return readiness_.watch(limits_.sleep_ns).ok();
+    } catch (const std::bad_alloc&) {  // for the text
+      return false;
+    }
+  }
+
+  // Nobody sleeps in place of the poller any more, and the descriptor is not readable.
+  void take_back() noexcept {
+    (void)readiness_.reset();  // there is a descriptor
+    doorbell_.disarm();
+    is_armed_ = false;
+  }
+
   // S3. Whoever has entered meanwhile leaves soon.
   void sleep(base::Nanoseconds at_most) noexcept {
     leave();
@@ -147,6 +197,9 @@ class PollerWait {
   ring::Doorbell doorbell_;
   counters::PollerCounters own_counters_;  // until count_in
   counters::PollerCounters* counters_ = &own_counters_;
+  ring::Readiness readiness_;
+  bool has_descriptor_ = false;
+  bool is_armed_ = false;            // for the descriptor
   base::Nanoseconds polled_at_ = 0;  // when the sockets were read
   std::atomic<bool> woken_{false};
   std::atomic<bool> is_owned_{

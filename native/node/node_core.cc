@@ -23,7 +23,9 @@ NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::Spil
     : settings_(settings),
       overflow_({settings.overflow_memory_bytes, settings.overflow_file_bytes,
                  settings.overflow_query_limit_bytes},
-                std::move(spill_file)) {}
+                std::move(spill_file)),
+      ready_watch_({.keep_alive = [this] { return life_.keep_alive(); },
+                    .closed_status = [this] { return life_.closed_status(); }}) {}
 
 NodeCore::~NodeCore() {
   if (membership_ != nullptr) membership_->close();

@@ -97,7 +97,7 @@ class NodeCore final : public session::Observer,
   SessionEvents events_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
-  shuffle::ReadyWatch ready_watch_{life_};
+  ring::ReadyWatch ready_watch_;
   std::vector<std::unique_ptr<shuffle::LocalWorker>> workers_;
   std::unique_ptr<ring::Waiter> close_waiter_;
 

@@ -29,25 +29,30 @@ bool ring_doorbell(DoorbellLine& line) noexcept {
   return true;
 }
 
+bool ring_for_frames(DoorbellLine& line) noexcept {
+  constexpr auto kNotForFrames = static_cast<uint32_t>(WokenFor::all_but_frames);
+  return line.sleeping.load(std::memory_order_seq_cst) != kNotForFrames && ring_doorbell(line);
+}
+
 void Doorbell::sleep(base::Nanoseconds at_most) noexcept {
   timespec timeout;
   timeout.tv_sec = static_cast<time_t>(at_most / 1'000'000'000u);
   timeout.tv_nsec = static_cast<long>(at_most % 1'000'000'000u);
-  // Returns at once with EAGAIN if the line is no longer 1. A spurious return is harmless: callers
+  // Returns at once with EAGAIN if the line is no longer as it was armed. A spurious return is harmless: callers
   // look at the state again.
-  futex(&line_->sleeping, FUTEX_WAIT, 1, at_most == base::kForever ? nullptr : &timeout);
+  futex(&line_->sleeping, FUTEX_WAIT, armed_, at_most == base::kForever ? nullptr : &timeout);
   disarm();
 }
 
-void sleep_on_any(std::span<DoorbellLine* const> lines, base::Nanoseconds at_most) noexcept {
+void sleep_on_any(std::span<const SeenLine> lines, base::Nanoseconds at_most) noexcept {
   constexpr uint64_t kSecond = 1'000'000'000;
   constexpr uint64_t kWithoutFutex = 1'000'000;
 #ifdef SYS_futex_waitv
   std::array<futex_waitv, FUTEX_WAITV_MAX> all{};
   if (lines.size() <= all.size()) {
     for (size_t i = 0; i < lines.size(); ++i) {
-      all[i].uaddr = reinterpret_cast<uintptr_t>(&lines[i]->sleeping);
-      all[i].val = 1;
+      all[i].uaddr = reinterpret_cast<uintptr_t>(&lines[i].line->sleeping);
+      all[i].val = lines[i].sleeping;
       all[i].flags = FUTEX_32;  // not private: the line is shared between processes
     }
     timespec until;  // absolute, unlike the other futex calls

@@ -17,8 +17,15 @@
 
 namespace faro::ring {
 
+/// What a sleeper is woken for: what DoorbellLine::sleeping says.
+enum class WokenFor : uint32_t {
+  all = 1,
+  all_but_frames = 2,  // posts of frames do not ring
+};
+
 struct alignas(64) DoorbellLine {
-  std::atomic<uint32_t> sleeping;  // 1: its worker sleeps or is about to; written by both sides
+  // 0, or its worker sleeps or is about to, and this is the WokenFor; written by both sides
+  std::atomic<uint32_t> sleeping;
   uint32_t unused[15];
 };
 static_assert(sizeof(DoorbellLine) == 64);
@@ -29,13 +36,19 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 /// sleeper.
 bool ring_doorbell(DoorbellLine& line) noexcept;
 
+/// The same where all that the worker should see is frames: rings only if it is to be woken for them.
+bool ring_for_frames(DoorbellLine& line) noexcept;
+
 /// The sleeping side; one thread at a time.
 class Doorbell {
  public:
   explicit Doorbell(DoorbellLine* line) : line_(line) {}
 
   /// Announces the intent to sleep (S1). Look at everything once more (S2) before `sleep` (S3).
-  void arm() noexcept { line_->sleeping.exchange(1, std::memory_order_seq_cst); }
+  void arm(WokenFor what = WokenFor::all) noexcept {
+    armed_ = static_cast<uint32_t>(what);
+    line_->sleeping.exchange(armed_, std::memory_order_seq_cst);
+  }
   /// Takes the announcement back.
   void disarm() noexcept { line_->sleeping.store(0, std::memory_order_relaxed); }
   /// Sleeps until rung, at most that long; returns at once if rung since `arm`. Disarms.
@@ -45,12 +58,19 @@ class Doorbell {
 
  private:
   DoorbellLine* line_;
+  uint32_t armed_ = 0;  // with that
 };
 
-/// Sleeps until one of several armed doorbells rings, at most that long, for one thread that serves
-/// many workers; returns at once if one was rung since it was armed. Which one: its line reads 0. May
-/// return early. Where the kernel cannot wait for that many it sleeps a millisecond at a time.
-/// Threads: any; the lines stay armed.
-void sleep_on_any(std::span<DoorbellLine* const> lines, base::Nanoseconds at_most) noexcept;
+/// What somebody has read in a line before he sleeps on it.
+struct SeenLine {
+  DoorbellLine* line = nullptr;
+  uint32_t sleeping = 0;  // as it was
+};
+
+/// Sleeps until one of several doorbells rings, at most that long, for one thread that serves many workers; returns at
+/// once if one does not read as it was seen. One that was not armed then may be armed meanwhile: its next ring ends the
+/// sleep, too. May return early. Where the kernel cannot wait for that many it sleeps a millisecond at a time.
+/// Threads: any; the lines stay as they are.
+void sleep_on_any(std::span<const SeenLine> lines, base::Nanoseconds at_most) noexcept;
 
 }  // namespace faro::ring

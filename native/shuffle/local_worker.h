@@ -11,12 +11,12 @@
 #include "faro/metrics.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
+#include "ring/ready_watch.h"
 #include "ring/waiter.h"
 #include "shuffle/link_lanes.h"
 #include "shuffle/open_shuffle.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
-#include "shuffle/operation/ready_watch.h"
 #include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
@@ -30,7 +30,7 @@ struct NodeServices {
   session::Membership& membership;
   QueryTable& queries;
   Overflow& overflow;
-  ReadyWatch& ready_watch;
+  ring::ReadyWatch& ready_watch;
   const base::Settings& settings;
 };
 
@@ -49,7 +49,7 @@ class LocalWorker final : private WorkForOthers {
   /// Alerts and ownership.
   Ownership& ownership() noexcept { return ownership_; }
   /// How an event loop learns that the worker should look again. Threads: any.
-  Readiness& readiness() noexcept { return readiness_; }
+  ring::Readiness& readiness() noexcept { return readiness_; }
 
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
   Outcome wait_until(const std::function<bool()>& condition, Wait wait);
@@ -101,7 +101,7 @@ class LocalWorker final : private WorkForOthers {
   Operation operation_;
   Ownership ownership_;
   WaitLoop wait_loop_;
-  Readiness readiness_;
+  ring::Readiness readiness_;
   const WorkerGate gate_;
   ReceiveSide receive_side_;
   SendSide send_side_;

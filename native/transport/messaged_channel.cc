@@ -1,6 +1,5 @@
 #include "transport/messaged_channel.h"
 
-#include <bit>
 #include <utility>
 
 namespace faro::transport {
@@ -22,7 +21,7 @@ MessagedChannel::MessagedChannel(LinkContext& context, std::shared_ptr<DeferredS
       deferred_(std::move(deferred)),
       writes_(context.outgoing.ring_count()),
       reads_(context.incoming.ring_count()),
-      to_ring_((context.workers.size() + 63) / 64) {}
+      to_ring_{Workers(context.workers.size()), Workers(context.workers.size())} {}
 
 void MessagedChannel::defer(uint64_t bytes) {
   if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
@@ -31,12 +30,10 @@ void MessagedChannel::defer(uint64_t bytes) {
 }
 
 void MessagedChannel::ring_doorbells() noexcept {
-  for (size_t w = 0; w < to_ring_.size(); ++w) {
-    for (uint64_t bits = std::exchange(to_ring_[w], 0); bits != 0; bits &= bits - 1) {
-      ring::ring_doorbell(
-          *context_.workers[w * 64 + static_cast<size_t>(std::countr_zero(bits))].doorbell);
-    }
-  }
+  to_ring_.for_frames.take(
+      [this](size_t worker) { ring::ring_for_frames(*context_.workers[worker].doorbell); });
+  to_ring_.for_room.take(
+      [this](size_t worker) { ring::ring_doorbell(*context_.workers[worker].doorbell); });
 }
 
 // ---------------------------------------------------------------------------------- outgoing rings
@@ -44,14 +41,14 @@ void MessagedChannel::ring_doorbells() noexcept {
 Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
   Claim claimed = MirroredOutgoing::claim(least_bytes, most_bytes);
   if (claimed.bytes != 0) [[likely]] {
-    if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
+    MessagedOutgoing::forgo_room();
     return claimed;
   }
   // The claim was C1; see starved_. The peer can only make room by reading what it has.
   starved_.store(1, std::memory_order_seq_cst);  // C2
   channel_.send_deferred();
   claimed = MirroredOutgoing::claim(least_bytes, most_bytes);  // C3
-  if (claimed.bytes != 0) starved_.store(0, std::memory_order_relaxed);
+  if (claimed.bytes != 0) MessagedOutgoing::forgo_room();
   return claimed;
 }
 

@@ -15,8 +15,10 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "transport/deferred_sends.h"
@@ -62,11 +64,10 @@ class MessagedChannel : public DeferredSends::Channel {
   }
   void note_due() noexcept { due_.store(true, std::memory_order_seq_cst); }
 
-  // The receiver's: a worker's doorbell is due; all of them are rung together. Once per turn, not
-  // per message: a worker that is woken in between would find one frame at a time.
-  void note_worker(uint32_t worker) noexcept {
-    to_ring_[worker / 64] |= uint64_t{1} << (worker % 64);
-  }
+  // The receiver's: a worker's doorbell is due, for frames that have arrived or for room. All of them are rung
+  // together, once per turn, not per message: a worker that is woken in between would find one frame at a time.
+  void note_frames(uint32_t worker) noexcept { to_ring_.for_frames.note(worker); }
+  void note_room(uint32_t worker) noexcept { to_ring_.for_room.note(worker); }
   void ring_doorbells() noexcept;
 
   LinkContext& context_;
@@ -75,10 +76,32 @@ class MessagedChannel : public DeferredSends::Channel {
   PendingRings reads_;   // incoming rings with a read position to send
 
  private:
+  /// A bit per local worker.
+  class Workers {
+   public:
+    explicit Workers(size_t count) : bits_((count + 63) / 64) {}
+    void note(uint32_t worker) noexcept { bits_[worker / 64] |= uint64_t{1} << (worker % 64); }
+    /// Takes all out, and calls visit(worker) for each.
+    template <typename Visit>
+    void take(Visit&& visit) noexcept {
+      for (size_t w = 0; w < bits_.size(); ++w) {
+        for (uint64_t bits = std::exchange(bits_[w], 0); bits != 0; bits &= bits - 1)
+          visit(w * 64 + static_cast<size_t>(std::countr_zero(bits)));
+      }
+    }
+
+   private:
+    std::vector<uint64_t> bits_;
+  };
+  struct ToRing {
+    Workers for_frames;
+    Workers for_room;
+  };
+
   std::atomic<bool> due_{false};  // send everything that is marked
   // Bytes that are marked and not sent yet. May include some that have been sent.
   std::atomic<uint64_t> deferred_bytes_{0};
-  alignas(64) std::vector<uint64_t> to_ring_;  // a bit per local worker
+  alignas(64) ToRing to_ring_;
 };
 
 /// The sending end of a ring.
@@ -90,6 +113,9 @@ class MessagedOutgoing : public MirroredOutgoing {
   Claim claim(uint32_t least_bytes, uint32_t most_bytes) override;
   void post() override;
   void post_soon() override;
+  void forgo_room() override {
+    if (starved_.load(std::memory_order_relaxed) != 0) starved_.store(0, std::memory_order_relaxed);
+  }
 
  protected:
   /// Frees the space before `position` for writing. Returns whether the worker waits for that: then ring

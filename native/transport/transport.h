@@ -69,6 +69,13 @@ class Outgoing {
   /// milliseconds while they do not, so that a worker that computes for a long time does not keep its peers waiting.
   virtual void post_soon() { post(); }
 
+  /// The same, but nobody is waiting for it: the receiving worker is not woken. It finds what is committed when it looks
+  /// at a ring in its own memory; over a network nothing is sent before the next `post`.
+  virtual void post_quietly() {}
+
+  /// What an empty claim has asked for is not wanted any more: the doorbell need not ring. Until the next empty claim.
+  virtual void forgo_room() {}
+
   /// Committed bytes that were not posted. What post_soon holds back counts as posted.
   virtual uint64_t pending_bytes() const = 0;
 

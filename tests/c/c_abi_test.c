@@ -1036,6 +1036,8 @@ static void structs_of_other_versions(void) {
 
 /* --- endpoints: two in one process, both used by this thread */
 
+static const int32_t both = FARO_WAKE_FOR_FRAMES_AND_ROOM;
+
 struct side {
   faro_endpoint* endpoint;
   faro_poller* poller;
@@ -1079,7 +1081,7 @@ static faro_channel_id dial(struct side* from, const struct side* to, uint32_t r
 /* The next event, which is of that kind. */
 static faro_channel_event expect(struct side* side, uint32_t kind) {
   while (side->at == side->count) {
-    DONE(faro_poller_wait(side->poller, INT64_C(30000000000)));
+    DONE(faro_poller_wait(side->poller, INT64_C(30000000000), both));
     side->at = 0;
     OK(faro_poller_poll(side->poller, side->events, 4, &side->count));
   }
@@ -1105,7 +1107,7 @@ static faro_outcome send_frame(struct side* side, faro_channel_id channel, const
   if (outcome != FARO_OUTCOME_DONE) return outcome;
   CHECK(claim.bytes == bytes);
   memcpy(claim.data, text, bytes);
-  OK(faro_poller_commit(side->poller, channel, bytes));
+  OK(faro_poller_commit(side->poller, channel, bytes, FARO_NOTICE_LOUD));
   OK(faro_poller_post(side->poller));
   return FARO_OUTCOME_DONE;
 }
@@ -1115,6 +1117,7 @@ static faro_outcome send_frame(struct side* side, faro_channel_id channel, const
 static void refuses_misuse_of_endpoints(void) {
   const faro_code invalid = FARO_CODE_INVALID_ARGUMENT;
   struct side side = open_side("alone", NULL, NULL, NULL);
+  int32_t descriptor = -1;
   const faro_channel_id none = {7, 1};
   faro_channel_id channel;
   faro_channel_claim claim;
@@ -1167,11 +1170,18 @@ static void refuses_misuse_of_endpoints(void) {
   FAILED(faro_poller_claim(NULL, none, 1, 1, &claim), invalid);
   FAILED(faro_poller_claim(side.poller, none, 1, 1, NULL), invalid);
   FAILED(faro_poller_claim(side.poller, none, 1, 1, &claim), FARO_CODE_CLOSED);
-  REFUSED(faro_poller_commit(NULL, none, 0), invalid);
-  REFUSED(faro_poller_commit(side.poller, none, 0), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_commit(NULL, none, 0, FARO_NOTICE_LOUD), invalid);
+  REFUSED(faro_poller_commit(side.poller, none, 0, FARO_NOTICE_LOUD), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_commit(side.poller, none, 0, 2), invalid);
   REFUSED(faro_poller_post(NULL), invalid);
-  FAILED(faro_poller_wait(NULL, 0), invalid);
-  FAILED(faro_poller_wait(side.poller, -1), invalid);
+  FAILED(faro_poller_wait(NULL, 0, both), invalid);
+  FAILED(faro_poller_wait(side.poller, -1, both), invalid);
+  FAILED(faro_poller_wait(side.poller, 0, 4), invalid);
+  FAILED(faro_poller_arm(NULL, both), invalid);
+  FAILED(faro_poller_arm(side.poller, -1), invalid);
+  FAILED(faro_poller_arm(side.poller, both), FARO_CODE_WRONG_STATE); /* nobody would learn of it */
+  REFUSED(faro_poller_descriptor(NULL, &descriptor), invalid);
+  REFUSED(faro_poller_descriptor(side.poller, NULL), invalid);
   REFUSED(faro_poller_wake(NULL), invalid);
   REFUSED(faro_poller_try_enter(NULL, &entered), invalid);
   REFUSED(faro_poller_try_enter(side.poller, NULL), invalid);
@@ -1193,14 +1203,17 @@ static void refuses_misuse_of_endpoints(void) {
 
   OK(faro_poller_try_enter(side.poller, &entered));
   CHECK(entered == 0); /* it does not sleep */
-  CHECK(faro_poller_wait(side.poller, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
-  CHECK(faro_poller_wait(side.poller, 1000000) == FARO_OUTCOME_DEADLINE);
+  CHECK(faro_poller_wait(side.poller, FARO_WAIT_NONE, both) == FARO_OUTCOME_WOULD_WAIT);
+  CHECK(faro_poller_wait(side.poller, 1000000, both) == FARO_OUTCOME_DEADLINE);
   OK(faro_poller_wake(side.poller));
-  DONE(faro_poller_wait(side.poller, FARO_WAIT_FOREVER));
+  DONE(faro_poller_wait(side.poller, FARO_WAIT_FOREVER, both));
+  OK(faro_poller_descriptor(side.poller, &descriptor));
+  CHECK(faro_poller_arm(side.poller, FARO_WAKE_FOR_NOTHING) == FARO_OUTCOME_WOULD_WAIT);
   OK(faro_endpoint_close(side.endpoint));
   OK(faro_endpoint_close(side.endpoint));
-  FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER), FARO_CODE_CLOSED);
-  FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER), FARO_CODE_CLOSED); /* again */
+  FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER, both), FARO_CODE_CLOSED);
+  FAILED(faro_poller_wait(side.poller, FARO_WAIT_FOREVER, both), FARO_CODE_CLOSED); /* again */
+  FAILED(faro_poller_arm(side.poller, both), FARO_CODE_CLOSED);
   REFUSED(faro_poller_connect(side.poller, "127.0.0.1:1", NULL, &channel), FARO_CODE_CLOSED);
   faro_endpoint_destroy(side.endpoint);
 }
@@ -1231,16 +1244,33 @@ static void carries_frames_over_channels(void) {
   expect_frame(&client, "answer");
   expect_frame(&client, "");
 
-  /* Claims that are refused, and a commit without one. */
+  /* In an event loop: not woken by a quiet frame. */
   faro_channel_claim claim;
+  int32_t descriptor = -1;
+  OK(faro_poller_descriptor(server.poller, &descriptor));
+  struct pollfd loop = {descriptor, POLLIN, 0};
+  CHECK(faro_poller_arm(server.poller, both) == FARO_OUTCOME_WOULD_WAIT);
+  DONE(faro_poller_claim(client.poller, to_server, 0, 0, &claim));
+  OK(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_QUIET));
+  OK(faro_poller_post(client.poller));
+  CHECK(poll(&loop, 1, 10) == 0);
+  DONE(send_frame(&client, to_server, "loud"));
+  CHECK(poll(&loop, 1, 30000) == 1);
+  DONE(faro_poller_arm(server.poller, both));
+  CHECK(poll(&loop, 1, 0) == 0);
+  expect_frame(&server, "");
+  expect_frame(&server, "loud");
+
+  /* Claims that are refused, and a commit without one. */
   FAILED(faro_poller_claim(client.poller, to_server, 1009, 1009, &claim),
          FARO_CODE_INVALID_ARGUMENT);
   CHECK(strstr(last_message(), "1008") != NULL);
-  REFUSED(faro_poller_commit(client.poller, to_server, 0), FARO_CODE_WRONG_STATE);
+  REFUSED(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD), FARO_CODE_WRONG_STATE);
   DONE(faro_poller_claim(client.poller, to_server, 1, SIZE_MAX, &claim));
   CHECK(claim.bytes == 2048 - 16);
-  REFUSED(faro_poller_commit(client.poller, to_server, SIZE_MAX), FARO_CODE_INVALID_ARGUMENT);
-  OK(faro_poller_commit(client.poller, to_server, 0));
+  REFUSED(faro_poller_commit(client.poller, to_server, SIZE_MAX, FARO_NOTICE_LOUD),
+          FARO_CODE_INVALID_ARGUMENT);
+  OK(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD));
 
   /* Full, then room. */
   faro_outcome outcome = FARO_OUTCOME_DONE;
@@ -1250,7 +1280,7 @@ static void carries_frames_over_channels(void) {
   CHECK(outcome == FARO_OUTCOME_WOULD_WAIT);
   expect_frame(&server, "");
   for (int i = 0; i < sent; ++i) expect_frame(&server, "more");
-  CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE) != FARO_OUTCOME_FAILED);
+  CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE, both) != FARO_OUTCOME_FAILED);
   expect(&client, FARO_CHANNEL_ROOM);
 
   /* Where frames lie, also when the channel has closed. */
@@ -1267,7 +1297,7 @@ static void carries_frames_over_channels(void) {
   const char* const data = last.data;
   CHECK(data >= in_ring && data + last.bytes <= in_ring + rings.incoming_bytes);
   OK(faro_poller_release(server.poller, last.channel, last.token));
-  CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE) != FARO_OUTCOME_FAILED);
+  CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE, both) != FARO_OUTCOME_FAILED);
   size_t count = 0;
   OK(faro_poller_poll(server.poller, server.events, 0, &count)); /* room for none is no mistake */
   CHECK(count == 0);
@@ -1275,7 +1305,7 @@ static void carries_frames_over_channels(void) {
   for (int closed = 0; closed < 2;) { /* both take what the other one says */
     for (int i = 0; i < 2; ++i) {
       struct side* const side = sides[i];
-      (void)faro_poller_wait(side->poller, 1000000);
+      (void)faro_poller_wait(side->poller, 1000000, both);
       OK(faro_poller_poll(side->poller, side->events, 4, &side->count));
       side->at = side->count;
       for (size_t e = 0; e < side->count; ++e)
@@ -1285,7 +1315,7 @@ static void carries_frames_over_channels(void) {
   OK(faro_poller_status(client.poller, to_server)); /* drained */
   OK(faro_poller_status(server.poller, to_client));
   FAILED(faro_poller_claim(client.poller, to_server, 1, 1, &claim), FARO_CODE_CLOSED);
-  REFUSED(faro_poller_commit(client.poller, to_server, 0), FARO_CODE_CLOSED);
+  REFUSED(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD), FARO_CODE_CLOSED);
   CHECK(memcmp(data, "last", 4) == 0);
   faro_ring_memory_destroy(rings.memory);
   faro_endpoint_destroy(client.endpoint);
@@ -1376,7 +1406,8 @@ static void lets_another_thread_send_while_the_poller_sleeps(void) {
   expect(&server, FARO_CHANNEL_OPENED);
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, visit, &visitor) == 0);
-  while (!atomic_load(&visitor.has_sent)) DONE(faro_poller_wait(client.poller, FARO_WAIT_FOREVER));
+  while (!atomic_load(&visitor.has_sent))
+    DONE(faro_poller_wait(client.poller, FARO_WAIT_FOREVER, both));
   pthread_join(thread, NULL);
   expect_frame(&server, "by another thread");
   faro_endpoint_destroy(client.endpoint);

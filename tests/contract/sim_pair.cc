@@ -33,6 +33,8 @@ struct SimParts {
                                              }});
         },
     .no_threads_because = "a simulated world runs in one thread",
+    .rings_for_all_room_because = "the simulated transport tells senders of all room, so that "
+                                  "needless wake-ups are drawn, too",
     .no_loss_because =
         "a simulated link notices at its next transfer, like a queue pair; see sim_transport_test",
 });

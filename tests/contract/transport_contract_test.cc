@@ -472,6 +472,75 @@ TEST_P(TransportContract, a_sleeping_receiver_is_woken_by_frames) {
   EXPECT_TRUE(pair_->ready_set(1, 0).any()) << "woken before it could see why";
 }
 
+TEST_P(TransportContract,
+       a_sleeping_receiver_is_not_woken_by_quiet_frames_before_a_post_that_is_not) {
+  open(kOneRing);
+  auto [sent, received] = FrameSequences{{20, 64}};
+  ring::Doorbell doorbell(&pair_->doorbell(1, 0));
+  doorbell.arm();
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post_quietly();
+  settle();
+  EXPECT_EQ(doorbell.line().sleeping.load(), 1u) << "woken by a quiet post";
+  outgoing().post();  // of nothing else
+  EXPECT_TRUE(pump_until([&] { return doorbell.line().sleeping.load() == 0; }));
+  doorbell.arm();
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post_quietly();
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  EXPECT_TRUE(pump_until([&] { return doorbell.line().sleeping.load() == 0; }));
+  for (const uint32_t token : take(received, 3)) incoming().release(token);
+  EXPECT_EQ(received.count(), 3u);
+}
+
+TEST_P(TransportContract, a_receiver_that_sleeps_for_all_but_frames_is_not_woken_by_them) {
+  open(kOneRing);
+  auto [sent, received] = FrameSequences{{21, 64}};
+  ring::Doorbell doorbell(&pair_->doorbell(1, 0));
+  doorbell.arm(ring::WokenFor::all_but_frames);
+  ASSERT_TRUE(sent.try_send(outgoing()));
+  outgoing().post();
+  for (const uint32_t token : take(received, 1)) incoming().release(token);
+  settle();
+  EXPECT_NE(doorbell.line().sleeping.load(), 0u);
+  // What it waits for instead.
+  FrameSequence back(22, kRing / 4, kRing / 4);
+  while (back.try_send(pair_->link(1).outgoing(0))) {
+  }
+  pair_->link(1).outgoing(0).post();
+  FrameView view;
+  while (receive(pair_->link(0).incoming(0), view) == Next::frame) {
+    pair_->link(0).incoming(0).release(view.token);
+    if (pair_->link(0).incoming(0).counters().frames_received.load() == back.count()) break;
+  }
+  pair_->link(0).incoming(0).flush_releases();
+  EXPECT_TRUE(pump_until([&] { return doorbell.line().sleeping.load() == 0; }));
+}
+
+TEST_P(TransportContract, a_sender_that_forgoes_room_is_not_woken_for_it_until_it_asks_again) {
+  if (const std::string& why = GetParam().rings_for_all_room_because; !why.empty())
+    GTEST_SKIP() << why;
+  open(kOneRing);
+  auto [sent, received] = FrameSequences{{23, kRing / 4, kRing / 4}};
+  ASSERT_EQ(fill(sent), 4u);
+  std::vector<uint32_t> tokens = take(received, 4);
+  ring::Doorbell doorbell(&pair_->doorbell(0, 0));
+  EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u);
+  outgoing().forgo_room();
+  doorbell.arm();
+  for (const uint32_t token : tokens) incoming().release(token);
+  incoming().flush_releases();
+  settle();
+  EXPECT_EQ(doorbell.line().sleeping.load(), 1u) << "woken for room that it does not wait for";
+  ASSERT_TRUE(pump_until([&] { return outgoing().claim(kRing / 4, kRing / 4).bytes != 0; }));
+  ASSERT_EQ(fill(sent), 4u);
+  EXPECT_EQ(outgoing().claim(64, 64).bytes, 0u);
+  for (const uint32_t token : take(received, 4)) incoming().release(token);
+  incoming().flush_releases();
+  EXPECT_TRUE(pump_until([&] { return doorbell.line().sleeping.load() == 0; }));
+}
+
 TEST_P(TransportContract, a_sender_that_sleeps_for_space_is_woken_by_read_positions) {
   open(kOneRing);
   auto [sent, received] = FrameSequences{{11, kRing / 4, kRing / 4}};

@@ -230,15 +230,18 @@ TEST(ListeningAddress, is_what_the_peer_says_unless_that_leads_elsewhere) {
 TEST(PollerWait, reads_the_sockets_now_and_then_though_it_always_finds_something) {
   CountingNetwork network;
   base::ManualClock clock;
-  endpoint::PollerWait wait(network, clock, std::make_unique<ring::FutexWaiter>(), {},
-                            transport::shm::NodeDoorbells::make(1).value());
-  const auto finds = [] { return true; };
-  EXPECT_EQ(wait.wait(Wait::forever(), finds), Outcome::done);
+  ring::ReadyWatch ready_watch({});
+  endpoint::PollerWait poller(network, clock, std::make_unique<ring::FutexWaiter>(), {},
+                              transport::shm::NodeDoorbells::make(1).value(), ready_watch);
+  const auto wait = [&] {
+    return poller.wait(Wait::forever(), ring::WokenFor::all, [] { return true; });
+  };
+  EXPECT_EQ(wait(), Outcome::done);
   EXPECT_EQ(network.polls, 1);
-  for (int each = 0; each < 1000; ++each) (void)wait.wait(Wait::forever(), finds);
+  for (int each = 0; each < 1000; ++each) (void)wait();
   EXPECT_EQ(network.polls, 1);  // no time has passed
   clock.advance(200'000);
-  for (int each = 0; each < 1000; ++each) (void)wait.wait(Wait::forever(), finds);
+  for (int each = 0; each < 1000; ++each) (void)wait();
   EXPECT_EQ(network.polls, 2);
 }
 

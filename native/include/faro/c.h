@@ -658,7 +658,7 @@ faro_code faro_worker_rings(faro_worker* worker, faro_rings* rings);
  *   size_t count = 0;
  *   faro_endpoint_open(config, &spec, &endpoint);       // listens
  *   faro_endpoint_poller(endpoint, 0, &poller);         // one thread's
- *   while (faro_poller_wait(poller, FARO_WAIT_FOREVER) == FARO_OUTCOME_DONE &&
+ *   while (faro_poller_wait(poller, FARO_WAIT_FOREVER, FARO_WAKE_FOR_FRAMES_AND_ROOM) == FARO_OUTCOME_DONE &&
  *          faro_poller_poll(poller, events, 64, &count) == FARO_CODE_OK) …
  */
 
@@ -795,18 +795,41 @@ typedef struct faro_channel_claim {
  * the channel is not open. */
 faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, size_t least,
                                size_t most, faro_channel_claim* claim);
-/* The claimed space now holds a frame of that many bytes, 0 … the claim's. It travels with the next faro_poller_post. Errors:
- * invalid_argument (more than was claimed; the claim stays), wrong_state (nothing was claimed), or why the channel is not
- * open. */
-faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_t bytes);
-/* Starts the transfer of all frames committed. faro_poller_wait does so, too. */
+/* As faro::Notice. */
+enum {
+  FARO_NOTICE_LOUD = 0, /* the peer's poller is woken for the frame, if it sleeps */
+  FARO_NOTICE_QUIET = 1 /* it is not: the peer can do without it for now */
+};
+/* The claimed space now holds a frame of that many bytes, 0 … the claim's. It travels with the next faro_poller_post. When a
+ * quiet frame is seen: as faro::Poller::commit. Errors: invalid_argument (more than was claimed, or no such notice; the claim
+ * stays), wrong_state (nothing was claimed), or why the channel is not open. */
+faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_t bytes,
+                             int32_t notice);
+/* Starts the transfer of all frames committed. faro_poller_wait and faro_poller_arm do so, too. */
 faro_code faro_poller_post(faro_poller* poller);
 
-/* Waits until faro_poller_poll has something to tell, or for faro_poller_wake. Answers done, would_wait, deadline, or failed:
- * closed (the endpoint, and everything was told), invalid_argument. */
-faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns);
-/* Ends a wait, or else the next one. Threads: any. Blocks: never. */
+/* As faro::WakeFor: what ends a wait, beside a channel that opens or has ended, and faro_poller_wake. */
+enum {
+  FARO_WAKE_FOR_NOTHING = 0,
+  FARO_WAKE_FOR_FRAMES =
+      1, /* also the end of a channel that the peer drains, behind its last frame */
+  FARO_WAKE_FOR_ROOM = 2,
+  FARO_WAKE_FOR_FRAMES_AND_ROOM = 3
+};
+/* Waits until faro_poller_poll has something to tell of what `wake_for` names, or for faro_poller_wake. What is not waited for
+ * is not lost: faro_poller_poll tells it, and the next wait for it ends at once. Answers done, would_wait, deadline, or
+ * failed: closed (the endpoint, and everything was told), invalid_argument. */
+faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns, int32_t wake_for);
+/* Ends a wait, or else the next one; makes an armed poller's descriptor readable. Threads: any. Blocks: never. */
 faro_code faro_poller_wake(faro_poller* poller);
+
+/* For engines with an event loop, as faro::Poller::descriptor and arm say: a descriptor for epoll or poll that is readable when
+ * the poller should look again. It is the endpoint's: nobody else closes it or reads it. Errors: system_error. */
+faro_code faro_poller_descriptor(faro_poller* poller, int32_t* descriptor);
+/* Looks as faro_poller_wait does, and arms the poller if there is nothing to tell. Answers done: faro_poller_poll has something
+ * to tell, and it is not armed; would_wait: it is armed, and the descriptor becomes readable once; failed: closed, wrong_state
+ * (faro_poller_descriptor was not called), invalid_argument. Blocks: never. */
+faro_outcome faro_poller_arm(faro_poller* poller, int32_t wake_for);
 
 /* For other threads: takes the place of the poller's own thread while that sleeps in faro_poller_wait, to claim, commit and
  * post. `entered` 0: it does not sleep now, or another thread is inside: hand the work over, and wake it. 1:

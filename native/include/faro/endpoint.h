@@ -78,6 +78,21 @@ enum class Closing : uint8_t {
   now,    ///< at once; frames that were not taken are lost
 };
 
+/// Whether the peer's poller is woken for a frame, if it sleeps.
+enum class Notice : uint8_t {
+  loud,   ///< yes
+  quiet,  ///< no: the peer can do without it for now. See Poller::commit
+};
+
+/// What ends a wait of a poller, beside a channel that opens or has ended, and wake().
+enum class WakeFor : uint8_t {
+  nothing = 0,
+  frames =
+      1,  ///< also the end of a channel that the peer drains, which comes behind its last frame
+  room = 2,
+  frames_and_room = 3,
+};
+
 struct ChannelEvent {
   enum class Kind : uint8_t {
     opened,  ///< there are rings: claim and frames from now on
@@ -141,15 +156,47 @@ class Poller {
   /// The claimed space now holds a frame of that many bytes, 0 … the claim's. It travels with the next post(). Answers done,
   /// or failed, see status(channel): invalid_argument (more than was claimed), wrong_state (nothing was claimed), or why the
   /// channel is not open.
-  Outcome commit(ChannelId channel, size_t bytes) noexcept;
-  /// Starts the transfer of all frames committed. wait() does so, too.
+  ///
+  /// A quiet frame is for what the peer need not know yet, such as credits while it has others left. On one host the peer
+  /// sees it when it looks next, for whatever reason; over a network it is not sent before a loud one of the same channel.
+  /// Both see it at the latest when a loud frame follows, a claim of this side finds no room, or the channel is drained.
+  Outcome commit(ChannelId channel, size_t bytes, Notice notice = Notice::loud) noexcept;
+  /// Starts the transfer of all frames committed. wait() and arm() do so, too.
   void post() noexcept;
 
-  /// Waits until poll() has something to tell, or wake(). Yields while that lets other threads run, then sleeps.
+  /// Waits until poll() has something to tell of what `reasons` names, or wake(). Yields while that lets other threads run,
+  /// then sleeps. What is not waited for is not lost: poll() tells it, and the next wait for it ends at once.
   /// Answers done, deadline, would_wait (Wait::none()), or failed: closed, invalid_argument (a negative limit).
-  Outcome wait(Wait limit = Wait::forever()) noexcept;
-  /// Ends a wait, or else the next one. Threads: any.
+  Outcome wait(Wait limit = Wait::forever(), WakeFor reasons = WakeFor::frames_and_room) noexcept;
+  /// Ends a wait, or else the next one; makes an armed poller's descriptor readable. Threads: any.
   void wake() noexcept;
+
+  /// For engines with an event loop, which wait for this poller together with whatever else they wait for: a descriptor for
+  /// epoll or poll that is readable when the poller should look again. The engine's loop:
+  ///
+  ///   const int descriptor = poller.descriptor().value();  // once, into epoll for EPOLLIN
+  ///   for (;;) {
+  ///     Outcome outcome;
+  ///     while ((outcome = poller.arm()) == Outcome::done) …  // poll(), and what there is to do
+  ///     if (outcome == Outcome::failed) break;
+  ///     epoll_wait(…);
+  ///   }
+  ///
+  /// The descriptor is an eventfd, made by the first call of this. It is the endpoint's: nobody else closes it, and nobody
+  /// needs to read it, since arm() resets it. In a forked child it is of no use. One thread of the endpoint, which
+  /// starts with the first call of this, sleeps in place of all pollers that are armed: so an event takes one wake-up more
+  /// than a wait(). (On a kernel older than 5.16 it wakes up each millisecond.) Errors: system_error, closed.
+  Result<int> descriptor();
+  /// Looks as wait() does, and arms the poller if there is nothing to tell. It makes no system call as long as there is
+  /// something. Blocks: never.
+  ///
+  /// Answers
+  /// - done: poll() has something to tell. The poller is not armed.
+  /// - would_wait: it is armed. The descriptor becomes readable once: when there is something to tell of what `reasons`
+  ///   names, after wake(), when the endpoint is closed, and after wait.sleep_ms in any case. Then call arm() again; or
+  ///   earlier, or wait(), which takes the event back. Any other call may be made in between. No other thread can enter.
+  /// - failed: closed, or descriptor() was not called.
+  Outcome arm(WakeFor reasons = WakeFor::frames_and_room) noexcept;
 
   /// For other threads: takes the place of the poller's own thread while that sleeps in wait(), to claim, commit and post.
   /// False if it does not sleep now, or another thread is inside: then hand the work over and wake() it. Soon after true,

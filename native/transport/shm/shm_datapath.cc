@@ -35,11 +35,14 @@ ShmOutgoing::ShmOutgoing(const Segment& segment, uint32_t ring, ring::DoorbellLi
 Claim ShmOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
   const Claim claimed = producer_.claim(least_bytes, most_bytes);
   if (claimed.bytes == 0) return claim_starving(least_bytes, most_bytes);
-  if (starving_) {
-    starving_ = false;
-    written_.starving.store(0, std::memory_order_relaxed);  // late: a needless wake
-  }
+  forgo_room();
   return claimed;
+}
+
+void ShmOutgoing::forgo_room() {
+  if (!starving_) return;
+  starving_ = false;
+  written_.starving.store(0, std::memory_order_relaxed);  // late: a needless wake
 }
 
 Claim ShmOutgoing::claim_starving(uint32_t least_bytes, uint32_t most_bytes) {
@@ -54,13 +57,21 @@ Claim ShmOutgoing::claim_starving(uint32_t least_bytes, uint32_t most_bytes) {
 }
 
 void ShmOutgoing::post() {
+  if (!publish() && !is_quiet_) return;
+  is_quiet_ = false;
+  ring_for_frames(*doorbell_);
+}
+
+void ShmOutgoing::post_quietly() { is_quiet_ |= publish(); }
+
+bool ShmOutgoing::publish() {
   const wire::Position committed = producer_.committed();
-  if (committed == posted_ || link_.stopped()) return;
+  if (committed == posted_ || link_.stopped()) return false;
   mark_posted(committed);
   count(counters_->transfers);
   written_.position.store(committed, std::memory_order_release);  // partner: Consumer::next
   ready_word_.fetch_or(ready_bit_, std::memory_order_seq_cst);    // R1
-  ring_doorbell(*doorbell_);
+  return true;
 }
 
 void ShmOutgoing::on_broken() { link_.fail("outgoing", ring_, "impossible read position"); }

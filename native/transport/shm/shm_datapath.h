@@ -54,11 +54,14 @@ class ShmOutgoing final : public MirroredOutgoing {
 
   Claim claim(uint32_t least_bytes, uint32_t most_bytes) override;
   void post() override;
+  void post_quietly() override;
+  void forgo_room() override;
 
  protected:
   void on_broken() override;
 
  private:
+  bool publish();
   Claim claim_starving(uint32_t least_bytes, uint32_t most_bytes);
 
   // Constant after construction.
@@ -70,6 +73,7 @@ class ShmOutgoing final : public MirroredOutgoing {
   const uint32_t ring_;
 
   bool starving_ = false;  // what this side last wrote there
+  bool is_quiet_ = false;  // something was published that the receiver was not woken for
 };
 
 class alignas(64) ShmIncoming final : public MirroredIncoming {

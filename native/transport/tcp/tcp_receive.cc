@@ -210,7 +210,7 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
                        "READ of ring {} at {} with length {}; it was at {} and {} was sent", number,
                        message.position, message.length, before, sent);
   }
-  if (ring.free_up_to(message.position)) note_worker(context_.outgoing.sender_of(number));
+  if (ring.free_up_to(message.position)) note_room(context_.outgoing.sender_of(number));
   return {};
 }
 
@@ -252,7 +252,7 @@ Status TcpLink::accept_resume(const wire::DataMessage& message) {
                        sent);
   }
   const wire::Position read = message.position - message.length;
-  if (read != before && ring.free_up_to(read)) note_worker(context_.outgoing.sender_of(number));
+  if (read != before && ring.free_up_to(read)) note_room(context_.outgoing.sender_of(number));
   ring.sent_.store(message.position, std::memory_order_relaxed);
   writes_.mark(number);
   if (++resumption_.heard != outgoing_.size()) return {};
@@ -264,7 +264,7 @@ Status TcpLink::accept_resume(const wire::DataMessage& message) {
 // A payload is complete.
 void TcpLink::publish(TcpIncoming& ring) {
   ring.arrived(fill_position_);
-  note_worker(context_.incoming.receiver_of(ring.number_));
+  note_frames(context_.incoming.receiver_of(ring.number_));
 }
 
 }  // namespace faro::transport::tcp

@@ -132,7 +132,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   Status accept_written(uint32_t number, wire::Position position);
   Status accept_immediate(uint32_t index, uint32_t code);
   void fail_completion(const ibv_wc& completion);
-  void wake_sender(uint32_t ring) noexcept { note_worker(context_.outgoing.sender_of(ring)); }
+  void wake_sender(uint32_t ring) noexcept { note_room(context_.outgoing.sender_of(ring)); }
 
   // Ending. Any thread.
   void on_disconnected(const Status& cause) override;

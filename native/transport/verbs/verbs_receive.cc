@@ -236,7 +236,7 @@ Status VerbsChannel::accept_written(uint32_t number, wire::Position position) {
                        written, limit);
   }
   ring.arrived(position);
-  note_worker(context_.incoming.receiver_of(number));
+  note_frames(context_.incoming.receiver_of(number));
   return {};
 }
 

@@ -189,7 +189,7 @@ void SimPort::notify(uint32_t ring, Position to) {
   // R1 of native/DESIGN.md#memory-orders.
   peer->receiving_[ring].written.store(to, std::memory_order_seq_cst);
   worker.ready->mark(first + peer->incoming_.index_at_receiver(ring));
-  ring::ring_doorbell(*worker.doorbell);
+  ring::ring_for_frames(*worker.doorbell);
   world_.note_progress();
 }
 

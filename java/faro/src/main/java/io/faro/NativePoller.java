@@ -100,12 +100,18 @@ final class NativePoller {
   /** Returns what {@link Outcome#of} expects. */
   native int claim(long handle, long channel, int least, int most);
 
-  native int commit(long handle, long channel, int bytes);
+  native int commit(long handle, long channel, int bytes, boolean quiet);
 
   native int post(long handle);
 
   /** Returns what {@link Outcome#of} expects; WOULD_WAIT for a timeout above 0: {@link #interrupt} has ended it. */
-  native int await(long handle, long timeout);
+  native int await(long handle, long timeout, int wakeFor);
+
+  /** Returns what {@link Outcome#of} expects. */
+  native int arm(long handle, int wakeFor);
+
+  /** Returns the descriptor, or the negative code. */
+  native int descriptor(long handle);
 
   /** Threads: any. */
   native void wake(long handle);

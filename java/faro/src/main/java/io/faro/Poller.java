@@ -171,14 +171,28 @@ public final class Poller {
    *     {@link Code#WRONG_STATE} if nothing was claimed; or why the channel is not open
    */
   public void commit(long channel, int bytes) {
+    commit(channel, bytes, false);
+  }
+
+  /**
+   * The same for a frame that the peer need not know yet, such as credits while it has others left: its poller is not
+   * woken for it. On one host the peer sees it when it looks next, for whatever reason; over a network it is not sent
+   * before a frame of {@link #commit} of the same channel. Both see it at the latest when such a frame follows, a claim of
+   * this side finds no space, or the channel is drained. Throws the same.
+   */
+  public void commitQuietly(long channel, int bytes) {
+    commit(channel, bytes, true);
+  }
+
+  private void commit(long channel, int bytes, boolean quiet) {
     owner.enter();
     if (bytes < 0) {
       throw new FaroException(Code.INVALID_ARGUMENT, "a commit of " + bytes + " bytes is negative");
     }
-    check(natives.commit(handle, channel, bytes));
+    check(natives.commit(handle, channel, bytes, quiet));
   }
 
-  /** Starts the transfer of all frames committed. {@link #await} does so, too. Never blocks. */
+  /** Starts the transfer of all frames committed. {@link #await} and {@link #arm} do so, too. Never blocks. */
   public void post() {
     owner.enter();
     check(natives.post(handle));
@@ -205,15 +219,57 @@ public final class Poller {
    * @return DONE; or WOULD_WAIT or DEADLINE, if there was nothing by then
    */
   public <X extends Exception> Outcome await(Wait<X> wait) throws X {
+    return await(wait, WakeFor.FRAMES_AND_ROOM);
+  }
+
+  /** The same until there is something to tell of what {@code wakeFor} says. */
+  public <X extends Exception> Outcome await(Wait<X> wait, WakeFor wakeFor) throws X {
+    enterToWait();
+    return waiting.await(wait, wakeFor);
+  }
+
+  private void enterToWait() {
     owner.enter();
     if (displaced != null) {
       throw new FaroException(Code.WRONG_STATE, "a thread that has entered a poller must not wait");
     }
-    return waiting.await(wait);
   }
 
   /**
-   * Ends a wait, or else the next one. Makes no native call while another wake-up is pending. Threads: any. Never
+   * For engines with an event loop of native code: a descriptor for {@code epoll} or {@code poll} that is readable when
+   * the poller should look again, so that the loop waits for it together with its sockets. Java's own {@code Selector}
+   * takes none; those of engines with natives of their own do. It is an eventfd of the endpoint's: nobody else closes
+   * it, and nobody needs to read it. The loop calls {@link #arm} and {@link #poll} until there is nothing, and then waits
+   * for its descriptors. Never blocks.
+   *
+   * @throws FaroException {@link Code#SYSTEM_ERROR}, {@link Code#CLOSED}
+   */
+  public int descriptor() {
+    owner.enter();
+    int found = natives.descriptor(handle);
+    check(found);
+    return found;
+  }
+
+  /**
+   * Looks as {@link #await} does, and arms the poller if there is nothing to tell. It makes no system call as long as
+   * there is something. Never blocks.
+   *
+   * @return {@link Outcome#DONE}: {@link #poll} has something to tell, and the poller is not armed; or
+   *     {@link Outcome#WOULD_WAIT}: it is armed, and the descriptor becomes readable once, when there is something to tell
+   *     of what {@code wakeFor} says, after {@link #wake}, when the endpoint is closed, and after {@code wait.sleep_ms} in
+   *     any case. Then call this again; or earlier, which takes the event back. No other thread can enter meanwhile.
+   * @throws FaroException {@link Code#CLOSED} if the endpoint was closed, and all events were polled;
+   *     {@link Code#WRONG_STATE} if {@link #descriptor} was not called
+   */
+  @CheckReturnValue
+  public Outcome arm(WakeFor wakeFor) {
+    enterToWait();
+    return waiting.arm(wakeFor);
+  }
+
+  /**
+   * Ends a wait, or else the next one; makes the descriptor of an armed poller readable. Makes no native call while another wake-up is pending. Threads: any. Never
    * blocks. Does nothing once the endpoint is closed.
    */
   public void wake() {

@@ -34,21 +34,34 @@ final class PollerWait {
     interruption = new Interruption(name, this::interruptWait, this::clearInterrupt);
   }
 
-  <X extends Exception> Outcome await(Wait<X> wait) throws X {
+  <X extends Exception> Outcome await(Wait<X> wait, WakeFor wakeFor) throws X {
+    int reasons = wakeFor.number();
     try {
       if (wait.nanos() == 0 || VirtualThreads.isCurrent()) {
-        Outcome outcome = Outcome.of(natives.await(natives.handle, 0));
+        Outcome outcome = Outcome.of(natives.await(natives.handle, 0, reasons));
         if (outcome != Outcome.WOULD_WAIT || wait.isNone()) {
           return outcome;
         }
-        return wait.nanos() == 0 ? Outcome.DEADLINE : awaitApart(wait.nanos());
+        return wait.nanos() == 0 ? Outcome.DEADLINE : awaitApart(wait.nanos(), reasons);
       }
-      return Outcome.of(awaitInCalls(wait.nanos()));
+      return Outcome.of(awaitInCalls(wait.nanos(), reasons));
     } catch (InterruptedException interrupted) {
       throw wait.interrupted(interrupted);
     } finally {
-      wakePending.getAndSet(false); // reads what the wakers have written, which a mere write would not
+      endWait();
     }
+  }
+
+  Outcome arm(WakeFor wakeFor) {
+    try {
+      return Outcome.of(natives.arm(natives.handle, wakeFor.number()));
+    } finally {
+      endWait();
+    }
+  }
+
+  private void endWait() {
+    wakePending.getAndSet(false); // reads what the wakers have written, which a mere write would not
   }
 
   void wake() {
@@ -58,10 +71,10 @@ final class PollerWait {
   }
 
   // Ends after some time, to look for an interrupt again; see LOOK_NANOS.
-  private int awaitInCalls(long nanos) throws InterruptedException {
+  private int awaitInCalls(long nanos, int reasons) throws InterruptedException {
     long begin = nanos == Wait.UNLIMITED ? 0 : System.nanoTime();
     for (long left = nanos; ; ) {
-      int result = awaitInCall(Math.min(left, LOOK_NANOS));
+      int result = awaitInCall(Math.min(left, LOOK_NANOS), reasons);
       if (result != Outcome.DEADLINE.number()) {
         return result;
       }
@@ -72,11 +85,11 @@ final class PollerWait {
     }
   }
 
-  private int awaitInCall(long nanos) throws InterruptedException {
+  private int awaitInCall(long nanos, int reasons) throws InterruptedException {
     int result = Outcome.DONE.number(); // if it throws, that is told, and the thread stays interrupted
     interruption.begin();
     try {
-      result = natives.await(natives.handle, nanos);
+      result = natives.await(natives.handle, nanos, reasons);
     } finally {
       interruption.end(result);
     }
@@ -84,9 +97,10 @@ final class PollerWait {
   }
 
   // A virtual thread must not hold its carrier: another thread makes the native call.
-  private Outcome awaitApart(long nanos) throws InterruptedException {
+  private Outcome awaitApart(long nanos, int reasons) throws InterruptedException {
     Background<Outcome> sleeping =
-        new Background<>("faro-" + name, never -> Outcome.of(natives.await(natives.handle, nanos)));
+        new Background<>(
+            "faro-" + name, never -> Outcome.of(natives.await(natives.handle, nanos, reasons)));
     try {
       sleeping.stage(outcome -> {}).get();
     } catch (ExecutionException failed) {

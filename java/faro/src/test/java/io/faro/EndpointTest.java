@@ -231,6 +231,65 @@ class EndpointTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
+  void aQuietFrameIsSeenAtTheLatestWithTheNextLoudOne(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, SMALL)) {
+      Poller poller = pair.client.poller;
+      assertEquals(Outcome.DONE, poller.claim(pair.atClient, 5, 5));
+      poller.outgoing(pair.atClient).put(poller.claimOffset(), "quiet".getBytes(UTF_8));
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> poller.commitQuietly(pair.atClient, 6)));
+      poller.commitQuietly(pair.atClient, 5);
+      poller.post();
+      assertEquals(Outcome.WOULD_WAIT, poller.await(Wait.NONE)); // which posts no more than that
+      if (transport.equals("tcp")) {
+        assertEquals(Outcome.WOULD_WAIT, pair.server.poller.await(Wait.NONE));
+        assertTrue(pair.client.send(pair.atClient, "loud"));
+      }
+      pair.server.expectFrame("quiet"); // on one host when its receiver looks
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void waitsForWhatItIsTold(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, SMALL)) {
+      int sent = pair.fill("0123456789");
+      for (int frame = 0; frame < sent; frame++) {
+        pair.server.expectFrame("0123456789");
+      }
+      Poller poller = pair.client.poller;
+      assertEquals(Outcome.WOULD_WAIT, pair.server.poller.await(Wait.NONE)); // tells what was released
+      assertEquals(Outcome.DEADLINE, poller.await(Wait.atMost(Duration.ofMillis(20)), WakeFor.FRAMES));
+      assertEquals(Outcome.DONE, poller.await(EndpointSide.AT_MOST, WakeFor.ROOM));
+      assertEquals(pair.atClient, pair.client.expect(Kind.ROOM).channel());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void isArmedForAnEventLoopIfThereIsNothingToTell(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, SMALL)) {
+      Poller poller = pair.server.poller;
+      assertEquals(Code.WRONG_STATE, codeOf(() -> poller.arm(WakeFor.FRAMES_AND_ROOM)));
+      int descriptor = poller.descriptor();
+      assertTrue(descriptor >= 0);
+      assertEquals(descriptor, poller.descriptor());
+      assertEquals(Outcome.WOULD_WAIT, poller.arm(WakeFor.FRAMES_AND_ROOM));
+      assertFalse(poller.tryEnter());
+      assertTrue(pair.client.send(pair.atClient, "frame"));
+      while (poller.arm(WakeFor.FRAMES) != Outcome.DONE) {
+        Thread.onSpinWait();
+      }
+      pair.server.expectFrame("frame");
+      poller.wake();
+      assertEquals(Outcome.DONE, poller.arm(WakeFor.NOTHING));
+      pair.server.close();
+      assertEquals(Code.CLOSED, pair.server.expectClosed(pair.atServer).code());
+      assertEquals(Code.CLOSED, codeOf(() -> poller.arm(WakeFor.FRAMES_AND_ROOM)));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
   void allocatesNothingPerFrame(String transport) throws Exception {
     int warmup = 4_000;
     int frames = 4_000;

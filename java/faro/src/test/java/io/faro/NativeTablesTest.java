@@ -58,6 +58,9 @@ class NativeTablesTest {
     for (ChannelEvents.Kind kind : ChannelEvents.Kind.values()) {
       java.add("channel_event\t" + kind.number() + "\t" + kind.name().toLowerCase(Locale.ROOT));
     }
+    for (WakeFor wakeFor : WakeFor.values()) {
+      java.add("wake_for\t" + wakeFor.number() + "\t" + wakeFor.name().toLowerCase(Locale.ROOT));
+    }
     new TreeMap<>(NativeLog.LEVELS)
         .forEach((number, level) -> java.add("level\t" + number + "\t" + level.name().toLowerCase(Locale.ROOT)));
     assertEquals(lines(SessionConfig.constants()), java);

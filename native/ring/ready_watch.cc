@@ -1,4 +1,4 @@
-#include "shuffle/operation/ready_watch.h"
+#include "ring/ready_watch.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-namespace faro::shuffle {
+namespace faro::ring {
 namespace {
 
 Status chosen_already(const char* what) {
@@ -39,17 +39,20 @@ void ReadyWatch::add(Readiness& worker) {
 }
 
 Status ReadyWatch::watch(Readiness& worker, base::Nanoseconds sleep_ns) {
+  bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
     const Status status = stopped_ ? node_.closed_status() : start();
     if (!status.ok()) {
-      worker.wait_loop_.woken();
+      worker.woken_();
       return status;
     }
     worker.armed_ = true;
     worker.until_ = base::deadline_after(now(), sleep_ns);
+    is_news =
+        !std::exchange(worker.watched_, true) || worker.until_ < sleeps_until_ || worker.is_rung();
   }
-  ring::ring_doorbell(changed_);
+  if (is_news) ring_doorbell(changed_);
   return Status::Ok();
 }
 
@@ -68,7 +71,7 @@ void ReadyWatch::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  ring::ring_doorbell(changed_);
+  ring_doorbell(changed_);
 }
 
 bool ReadyWatch::is_busy() const noexcept {
@@ -77,7 +80,7 @@ bool ReadyWatch::is_busy() const noexcept {
 }
 
 void ReadyWatch::run() {
-  ring::Doorbell changed(&changed_);
+  Doorbell changed(&changed_);
   for (;;) {
     changed.arm();  // before the workers are looked at: whoever changes one later rings
     const bool goes_on = tell_ready();
@@ -94,37 +97,40 @@ bool ReadyWatch::tell_ready() {
   const base::Nanoseconds time = now();
   const std::lock_guard lock(mutex_);
   for (Readiness* const worker : workers_) {
-    // Acquire: what was published before the ring is seen by whoever is told (partner: the exchange in
-    // ring_doorbell).
-    const auto sleeps = [&] {
-      return worker->wait_loop_.doorbell_line().sleeping.load(std::memory_order_acquire) == 1;
-    };
-    if (!worker->armed_ || (!stopped_ && time < worker->until_ && sleeps())) continue;
-    worker->tell();
-    if (worker->callback_ != nullptr) calls_.push_back(worker->callback_);
+    if (!worker->watched_) continue;
+    const bool is_over = stopped_ || time >= worker->until_;
+    // What was published before a ring is seen by whoever is told of it.
+    if (worker->armed_ && (is_over || worker->is_rung())) {
+      worker->tell();
+      if (worker->callback_ != nullptr) calls_.push_back(worker->callback_);
+    }
+    if (is_over) worker->watched_ = false;
   }
   return !stopped_;
 }
 
 void ReadyWatch::sleep() {
-  lines_.assign(1, &changed_);
+  lines_.assign(1, {&changed_, static_cast<uint32_t>(WokenFor::all)});
   base::Nanoseconds until = base::kForever;
   {
     const std::lock_guard lock(mutex_);
     for (Readiness* const worker : workers_) {
-      if (!worker->armed_) continue;
-      lines_.push_back(&worker->wait_loop_.doorbell_line());
+      if (!worker->watched_) continue;
+      const uint32_t seen = worker->doorbell_.sleeping.load(std::memory_order_seq_cst);
+      if (worker->armed_ && seen == 0) return;
+      lines_.push_back({&worker->doorbell_, seen});
       until = std::min(until, worker->until_);
     }
+    sleeps_until_ = until;
   }
   const base::Nanoseconds time = now();
-  ring::sleep_on_any(lines_, until == base::kForever ? until : until - std::min(time, until));
+  sleep_on_any(lines_, until == base::kForever ? until : until - std::min(time, until));
 }
 
 // --- a worker
 
-Readiness::Readiness(ReadyWatch& watch, WaitLoop& wait_loop)
-    : watch_(watch), wait_loop_(wait_loop) {
+Readiness::Readiness(ReadyWatch& watch, DoorbellLine& doorbell, std::function<void()> woken)
+    : watch_(watch), doorbell_(doorbell), woken_(std::move(woken)) {
   watch_.add(*this);
 }
 
@@ -149,6 +155,11 @@ Status Readiness::call(std::function<void()> callback) {
   return Status::Ok();
 }
 
+Status Readiness::start() {
+  const std::lock_guard lock(watch_.mutex_);
+  return watch_.stopped_ ? watch_.node_.closed_status() : watch_.start();
+}
+
 Status Readiness::reset() {
   const std::lock_guard lock(watch_.mutex_);
   if (callback_ == nullptr && !descriptor_.valid()) {
@@ -166,7 +177,7 @@ Status Readiness::reset() {
 
 void Readiness::disarm() noexcept {
   armed_ = false;
-  wait_loop_.woken();
+  woken_();
 }
 
 void Readiness::tell() noexcept {
@@ -177,4 +188,4 @@ void Readiness::tell() noexcept {
   readable_ = true;
 }
 
-}  // namespace faro::shuffle
+}  // namespace faro::ring
