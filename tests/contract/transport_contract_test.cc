@@ -226,6 +226,7 @@ TEST_P(TransportContract, a_new_link_has_nothing_to_read_and_a_whole_ring_to_wri
 }
 
 TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{1, kRing / 4}};
   ASSERT_TRUE(sent.try_send(outgoing()));
@@ -239,6 +240,7 @@ TEST_P(TransportContract, a_frame_arrives_only_when_it_is_posted) {
 }
 
 TEST_P(TransportContract, a_post_that_may_wait_arrives_when_its_worker_waits_at_the_latest) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(PairShape::symmetric(1, 2, kRing));
   auto [sent, received] = FrameSequences{{18, 64}};
   ASSERT_TRUE(sent.try_send(outgoing()));
@@ -305,6 +307,7 @@ TEST_P(TransportContract, a_full_ring_takes_no_frame_until_the_receiver_releases
 
 // Nobody releases them.
 TEST_P(TransportContract, frames_that_may_be_skipped_give_their_space_back) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   constexpr uint32_t kLength = kRing / 4;
   for (int i = 0; i < 50; ++i) {
@@ -364,6 +367,7 @@ TEST_P(TransportContract, flushing_tells_of_every_release_however_small) {
 }
 
 TEST_P(TransportContract, read_positions_are_told_a_quarter_ring_at_a_time) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{7, 64, 64}};
   ASSERT_EQ(fill(sent), kRing / 64);
@@ -372,6 +376,7 @@ TEST_P(TransportContract, read_positions_are_told_a_quarter_ring_at_a_time) {
 }
 
 TEST_P(TransportContract, a_ring_without_frames_left_tells_its_read_position_at_once) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{8, 64}};
   ASSERT_TRUE(sent.try_send(outgoing()));
@@ -439,6 +444,7 @@ TEST_P(TransportContract, many_rings_in_both_directions_do_not_mix) {
 }
 
 TEST_P(TransportContract, a_transfer_marks_its_ring_and_only_that_in_its_receivers_ready_set) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   const ring::Layout forth{2, 3, 2, kRing};
   const ring::Layout back{3, 2, 2, kRing};
   open({forth, back});
@@ -460,6 +466,7 @@ TEST_P(TransportContract, a_transfer_marks_its_ring_and_only_that_in_its_receive
 }
 
 TEST_P(TransportContract, a_sleeping_receiver_is_woken_by_frames) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   ring::Doorbell doorbell(&pair_->doorbell(1, 0));
   doorbell.arm();
@@ -474,6 +481,7 @@ TEST_P(TransportContract, a_sleeping_receiver_is_woken_by_frames) {
 
 TEST_P(TransportContract,
        a_sleeping_receiver_is_not_woken_by_quiet_frames_before_a_post_that_is_not) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{20, 64}};
   ring::Doorbell doorbell(&pair_->doorbell(1, 0));
@@ -495,6 +503,7 @@ TEST_P(TransportContract,
 }
 
 TEST_P(TransportContract, a_receiver_that_sleeps_for_all_but_frames_is_not_woken_by_them) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{21, 64}};
   ring::Doorbell doorbell(&pair_->doorbell(1, 0));
@@ -519,6 +528,7 @@ TEST_P(TransportContract, a_receiver_that_sleeps_for_all_but_frames_is_not_woken
 }
 
 TEST_P(TransportContract, a_sender_that_forgoes_room_is_not_woken_for_it_until_it_asks_again) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   if (const std::string& why = GetParam().rings_for_all_room_because; !why.empty())
     GTEST_SKIP() << why;
   open(kOneRing);
@@ -542,6 +552,7 @@ TEST_P(TransportContract, a_sender_that_forgoes_room_is_not_woken_for_it_until_i
 }
 
 TEST_P(TransportContract, a_sender_that_sleeps_for_space_is_woken_by_read_positions) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{11, kRing / 4, kRing / 4}};
   ASSERT_EQ(fill(sent), 4u);
@@ -556,6 +567,7 @@ TEST_P(TransportContract, a_sender_that_sleeps_for_space_is_woken_by_read_positi
 }
 
 TEST_P(TransportContract, counters_count_what_happened) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   auto [sent, received] = FrameSequences{{12, 64, 100}};
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(sent.try_send(outgoing()));
@@ -574,12 +586,14 @@ TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_everything_in_
 }
 
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_a_thread_per_worker) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(3, 2, 8192));
   run_busy_workers(*pair_, shape_, many_frames(), false);
 }
 
 TEST_P(TransportContract, many_frames_of_random_sizes_arrive_with_workers_that_read_the_network) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   if (!GetParam().no_threads_because.empty()) GTEST_SKIP() << GetParam().no_threads_because;
   open(PairShape::symmetric(3, 2, 8192));
   run_busy_workers(*pair_, shape_, many_frames(), true);
@@ -699,6 +713,7 @@ TEST_P(TransportContract, after_stop_every_call_is_harmless) {
 }
 
 TEST_P(TransportContract, after_stop_nothing_more_arrives) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   open(kOneRing);
   FrameSequence sent(16, 512);
   pair_->link(0).stop();
@@ -743,6 +758,7 @@ constexpr BadFrame kBadFrames[] = {
 };
 
 TEST_P(TransportContract, a_peer_that_writes_nonsense_fails_the_link_once_with_protocol_error) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
   failure_expected_ = true;
   for (const BadFrame& bad : kBadFrames) {
     SCOPED_TRACE(bad.what);

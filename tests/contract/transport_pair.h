@@ -89,6 +89,7 @@ struct TransportUnderTest {
 
   // Capabilities. A reason instead of an empty text skips, and reports, the cases that need it.
   std::string no_threads_because = {};  // cases with network threads and a thread per worker
+  std::string no_inside_because = {};   // ready sets, doorbells, counters, the bytes of headers
   std::string rings_for_all_room_because =
       {};                            // a sender is woken for room that it has not asked for
   std::string no_loss_because = {};  // the transport itself notices that its peer is gone

@@ -135,6 +135,24 @@ TEST_F(ShmFdPassing, is_not_kept_from_its_peer_by_callers_that_send_nothing_or_n
   EXPECT_TRUE(test::is_ok(fetched(kToken)));
 }
 
+// As when many links are set up together: all have connected and shown their tokens before anybody is looked at.
+TEST_F(ShmFdPassing, serves_all_who_have_shown_their_tokens_however_many_come_at_once) {
+  constexpr size_t kCallers = 2 * FdSender::kPendingLimit;
+  size_t given = 0;
+  std::vector<base::UniqueFd> callers;
+  for (size_t i = 0; i < kCallers; ++i) {
+    FdToken token = kToken;
+    token.back() = static_cast<std::byte>(i);
+    listener_->offer(token, {1, 2}, [&](const Status& status) { given += status.ok(); });
+    callers.push_back(abstract_socket(listener_->name(), false));
+    ASSERT_TRUE(callers.back().valid());
+    ASSERT_EQ(send(callers.back().get(), token.data(), token.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(token.size()));
+  }
+  settle();
+  EXPECT_EQ(given, kCallers);
+}
+
 TEST_F(ShmFdPassing, from_a_socket_that_is_gone_is_an_error_at_once) {
   const std::string name = listener_->name();
   EXPECT_TRUE(listed_in_proc(name));

@@ -833,7 +833,8 @@ faro_outcome faro_poller_arm(faro_poller* poller, int32_t wake_for);
 
 /* For other threads: takes the place of the poller's own thread while that sleeps in faro_poller_wait, to claim, commit and
  * post. `entered` 0: it does not sleep now, or another thread is inside: hand the work over, and wake it. 1:
- * faro_poller_leave has to follow soon, since the poller's thread cannot go on before. Threads: any. Blocks: never. */
+ * faro_poller_leave has to follow soon, since the poller's thread cannot go on before. It goes on sleeping for the reasons
+ * that it has named: if there are others now, faro_poller_wake it. Threads: any. Blocks: never. */
 faro_code faro_poller_try_enter(faro_poller* poller, int32_t* entered);
 /* Threads: the one that has entered. */
 faro_code faro_poller_leave(faro_poller* poller);

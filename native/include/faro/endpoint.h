@@ -159,7 +159,9 @@ class Poller {
   ///
   /// A quiet frame is for what the peer need not know yet, such as credits while it has others left. On one host the peer
   /// sees it when it looks next, for whatever reason; over a network it is not sent before a loud one of the same channel.
-  /// Both see it at the latest when a loud frame follows, a claim of this side finds no room, or the channel is drained.
+  /// Both see it at the latest when a loud frame follows, a claim of this side finds no room, or the channel is drained. So
+  /// what a quiet frame says must not be counted as known. When the peer comes to need it, a loud frame has to follow, which
+  /// may be empty.
   Outcome commit(ChannelId channel, size_t bytes, Notice notice = Notice::loud) noexcept;
   /// Starts the transfer of all frames committed. wait() and arm() do so, too.
   void post() noexcept;
@@ -200,7 +202,8 @@ class Poller {
 
   /// For other threads: takes the place of the poller's own thread while that sleeps in wait(), to claim, commit and post.
   /// False if it does not sleep now, or another thread is inside: then hand the work over and wake() it. Soon after true,
-  /// leave() has to follow: the poller's thread cannot go on before. Threads: any. Blocks: never.
+  /// leave() has to follow: the poller's thread cannot go on before. It goes on sleeping for the reasons that it has named: if
+  /// there are others now, as for room after a claim that found none, wake() it. Threads: any. Blocks: never.
   bool try_enter() noexcept;
   void leave() noexcept;
 

@@ -173,8 +173,12 @@ void FdSender::on_connections(int listener) {
       return;
     }
     if (!check_same_user(fd.get()).ok()) continue;
-    // Too many connections have sent nothing: drop the oldest.
-    if (pending_.size() == kPendingLimit) drop(pending_.begin());
+    // Too many connections: the oldest has sent its token by now, or is dropped.
+    if (pending_.size() == kPendingLimit) {
+      const auto oldest = pending_.begin();
+      on_token(oldest);
+      if (pending_.size() == kPendingLimit) drop(oldest);
+    }
     const auto connection = pending_.insert(pending_.end(), std::move(fd));
     const Status added = reactor_.add(connection->get(), EPOLLIN,
                                       [this, connection](uint32_t) { on_token(connection); });

@@ -178,7 +178,8 @@ public final class Poller {
    * The same for a frame that the peer need not know yet, such as credits while it has others left: its poller is not
    * woken for it. On one host the peer sees it when it looks next, for whatever reason; over a network it is not sent
    * before a frame of {@link #commit} of the same channel. Both see it at the latest when such a frame follows, a claim of
-   * this side finds no space, or the channel is drained. Throws the same.
+   * this side finds no space, or the channel is drained. So what it says must not be counted as known: when the peer comes
+   * to need it, a frame of {@link #commit} has to follow, which may be empty. Throws the same.
    */
   public void commitQuietly(long channel, int bytes) {
     commit(channel, bytes, true);
@@ -278,7 +279,8 @@ public final class Poller {
 
   /**
    * For other threads: takes the place of the poller's own thread while that sleeps in {@link #await}, to claim, commit
-   * and post. Soon after true {@link #leave} must follow, in a finally block: the poller's thread cannot go on before.
+   * and post. Soon after true {@link #leave} must follow, in a finally block: the poller's thread cannot go on before. It
+   * goes on sleeping for what its wait has named: if there is something else to wait for now, {@link #wake} it.
    * Threads: any. Never blocks.
    *
    * @return false if it does not sleep now, or another thread is inside: then hand the work over, and {@link #wake} it
