@@ -47,7 +47,7 @@ bool is_readable_soon(int descriptor) {
   return is_readable(descriptor, static_cast<int>(kMoment.count()));
 }
 
-/// A poller that waits on a thread of its own, and sleeps when the constructor has returned.
+/// A poller that waits on a thread of its own, and sleeps when the constructor has returned, unless it was woken at once.
 class Sleeper {
  public:
   Sleeper(Poller& poller, WakeFor reasons)
@@ -55,7 +55,7 @@ class Sleeper {
           outcome_ = poller_.wait(kAtMost, reasons);
           woken_ = true;
         }) {
-    while (!is_asleep()) std::this_thread::yield();
+    while (!woken_ && !is_asleep()) std::this_thread::yield();
   }
   /// Whether it sleeps now.
   bool is_asleep() {
