@@ -130,10 +130,10 @@ class CounterView {
   WorkerView read_worker(uint32_t local) const;
   NodeView view(bool whole) const;
 
-  SparseLines copy_;                         // of the file, at the last read
-  std::map<Section, SparseLines> again_;     // of sequenced records, copied after that
-  std::span<const std::byte> memory_;  // copy_, or memory of someone else
-  const base::UniqueFd fd_;            // invalid: over memory of someone else
+  SparseLines copy_;                      // of the file, at the last read
+  std::map<Section, SparseLines> again_;  // of sequenced records, copied after that
+  std::span<const std::byte> memory_;     // copy_, or memory of someone else
+  const base::UniqueFd fd_;               // invalid: over memory of someone else
   const std::string path_;
   Header header_;  // a copy, checked: what the file says later does not count
 };

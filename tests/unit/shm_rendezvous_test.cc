@@ -26,11 +26,11 @@ class ShmRendezvous : public testing::Test {
  protected:
   std::string identity() const { return value_of(Rendezvous::open(folder_.path()))->identity(); }
   /// What a process leaves that was killed, or has while it sets up links.
-  base::UniqueFd bind_socket(const std::string& name, bool listens) const {
+  base::UniqueFd bind_socket(const std::string& name) const {
     base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const UnixAddress address = UnixAddress::in_file_system(folder_.path() + "/" + name);
     EXPECT_EQ(bind(fd.get(), address.get(), address.bytes), 0);
-    if (listens) EXPECT_EQ(listen(fd.get(), 1), 0);
+    EXPECT_EQ(listen(fd.get(), 1), 0);
     return fd;
   }
   void expect_refused(const std::string& folder, const std::string& why) const {
@@ -51,8 +51,8 @@ TEST_F(ShmRendezvous, is_the_same_for_all_who_see_the_folder) {
 }
 
 TEST_F(ShmRendezvous, removes_sockets_at_which_nobody_listens) {
-  bind_socket("faro-gone.socket", true).reset();
-  const base::UniqueFd living = bind_socket("faro-living.socket", true);
+  bind_socket("faro-gone.socket").reset();
+  const base::UniqueFd living = bind_socket("faro-living.socket");
   std::ofstream(folder_.path() + "/somebody-elses.socket") << "no socket";
   (void)identity();
   EXPECT_FALSE(fs::exists(folder_.path() + "/faro-gone.socket"));
