@@ -331,10 +331,8 @@ void ChannelLinks::begin_closing() {
   closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
                                            settings_.close_timeout_ms * kNanosecondsPerMs);
   base::Each each;
-  each.run([&] {
-    admission_.refuse_all(closed_refusal(identity_.name));
-    admission_.expect_closing();
-  });
+  // Handshakes go on until it is known what they are for: a peer that mends a link may only ask whether this process lives.
+  admission_.expect_closing();
   for (Entry& entry : entries_) {
     if (entry.poller == nullptr) continue;
     each.run([&] {
@@ -373,14 +371,14 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
                                .send_bytes = peer.rings.to_dialler_bytes,
                                .receive_bytes = peer.rings.to_acceptor_bytes};
   ChannelAcceptance answer;
-  if (spec_.accept) answer = spec_.accept(request);
-  Status refused;
-  if (!answer.refusal.empty()) {
-    refused = Status(Code::cancelled, answer.refusal);
-  } else if (answer.poller >= pollers_.size()) {
-    refused =
-        base::error(Code::internal_error, "{} has no poller {}", identity_.name, answer.poller);
-  }
+  const auto ask = [&] {
+    if (phase_ != Phase::open) return closed_refusal(identity_.name).status;
+    if (spec_.accept) answer = spec_.accept(request);
+    if (!answer.refusal.empty()) return Status(Code::cancelled, answer.refusal);
+    if (answer.poller < pollers_.size()) return Status::Ok();
+    return base::error(Code::internal_error, "{} has no poller {}", identity_.name, answer.poller);
+  };
+  Status refused = ask();
   const auto id = refused.ok() ? ids_.take() : std::nullopt;
   if (refused.ok() && !id) {
     refused =

@@ -448,13 +448,13 @@ bool PollerCore::try_end(Channel& channel) noexcept {
 Outcome PollerCore::wait(Wait limit, WakeFor reasons) noexcept {
   if (!limit.is_none() && !limit.is_forever() && limit.limit().count() < 0) return Outcome::failed;
   before_wait(reasons);
-  const auto found = [&] { return look(reasons) || is_shut(); };
+  const auto found = [&] { return look(reasons) || shut_.load(std::memory_order_seq_cst); };
   return unless_shut(wait_.wait(limit, woken_for(reasons), found), reasons);
 }
 
 Outcome PollerCore::arm(WakeFor reasons) noexcept {
   before_wait(reasons);
-  const auto found = [&] { return look(reasons) || is_shut(); };
+  const auto found = [&] { return look(reasons) || shut_.load(std::memory_order_seq_cst); };
   return unless_shut(wait_.arm(woken_for(reasons), found), reasons);
 }
 
@@ -487,7 +487,7 @@ bool PollerCore::look(WakeFor reasons) noexcept {
 
 // What was told before it shut is seen by this look.
 Outcome PollerCore::unless_shut(Outcome outcome, WakeFor reasons) noexcept {
-  if (!is_shut()) return outcome;
+  if (!shut_.load(std::memory_order_seq_cst)) return outcome;
   return look(reasons) ? Outcome::done : Outcome::failed;
 }
 

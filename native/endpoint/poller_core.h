@@ -129,7 +129,6 @@ class PollerCore {
   void touch(Channel& channel) noexcept;
   void before_wait(WakeFor reasons) noexcept;
   bool look(WakeFor reasons) noexcept;
-  bool is_shut() const noexcept { return shut_.load(std::memory_order_seq_cst); }
   Outcome unless_shut(Outcome outcome, WakeFor reasons) noexcept;
 
   // Constant after construction.

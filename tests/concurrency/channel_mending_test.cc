@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -300,11 +301,17 @@ TEST_P(ChannelMending, a_channel_is_drained_although_it_breaks) {
 TEST_P(ChannelMending, a_drained_channel_is_known_to_be_though_an_endpoint_is_closed_meanwhile) {
   // Without heartbeats the next message of the client says that it has taken all.
   SettingList settings = {{"transport", GetParam()}, {"liveness.timeout_ms", "3600000"}};
-  MendedChannel pair(settings);
-  pair.open();
-  pair.proxy.cut({{Of::control, Way::to_listener, 1, true}});
-  pair.client.close(Closing::drain);
-  while (!pair.client.closed) pair.client.advance(), pair.server.advance();
+  std::optional<MendedChannel> made;
+  // Mostly the first that the client says is that it has taken all; if it acknowledges what the server says before it has, it is
+  // cut off too early, and all begins anew.
+  do {
+    made.emplace(settings);
+    made->open();
+    made->proxy.cut({{Of::control, Way::to_listener, 1, true}});
+    made->client.close(Closing::drain);
+    while (!made->client.closed) made->client.advance(), made->server.advance();
+  } while (made->client.cause.code() == Code::deadline_exceeded);
+  MendedChannel& pair = *made;
   EXPECT_TRUE(is_ok(pair.client.cause));
   std::thread closes([&] { pair.client.endpoint().close(); });
   // It has begun to close when it takes no other channel.

@@ -60,7 +60,8 @@ Result<std::string> read_number(const std::string& folder, const std::string& pa
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid() && errno == ENOENT) return std::string();
   struct stat found {};
-  if (!fd.valid() || fstat(fd.get(), &found) != 0) return not_usable(path, std::strerror(errno));
+  if (!fd.valid() || fstat(fd.get(), &found) != 0)
+    return not_usable(folder, fmt::format("{}: {}", path, std::strerror(errno)));
   if (!S_ISREG(found.st_mode) || found.st_uid != geteuid())
     return not_usable(folder, path + " is no file of this user");
   std::string digits(kNumberDigits, '\0');
