@@ -253,7 +253,11 @@ void ChannelLinks::look_for_idle(base::Nanoseconds now) {
   for (Entry& entry : entries_) {
     if (entry.poller == nullptr || !is_at_rest(entry)) continue;
     const links::Link* const link = links_.find(entry.id.index);
-    if (link == nullptr || link->state().is(links::LinkState::mending)) continue;
+    if (link == nullptr) continue;
+    if (link->state().is(links::LinkState::mending)) {
+      idle_.note_opened(entry.seen, now);  // its time begins anew
+      continue;
+    }
     if (!idle_.is_idle(entry.seen, frames_over(*link), now)) continue;
     each.run([&] {
       entry.poller->tell(

@@ -38,6 +38,7 @@ class EndpointCore final : private ChannelNetwork {
   /// As faro::Endpoint::close.
   void close() noexcept {
     thread_.close();
+    if (!links_.closed()) return;  // from a callback: the destructor does the rest
     ready_watch_.stop();
     counts_.close();
   }

@@ -52,7 +52,8 @@ bool needs_room(const Channel& channel) { return channel.sending == Channel::Sen
 // Whether there is something to tell, or to do, of a channel that is to be visited, beside frames.
 bool has_more_than_frames(const Channel* channel) {
   return (!channel->told_opened && channel->link != nullptr) || channel->end.has_value() ||
-         channel->owes_taken || channel->owes_closing;
+         channel->owes_taken || channel->owes_closing ||
+         (channel->told_closed && channel->held == 0);  // it can be forgotten
 }
 
 bool has(WakeFor reasons, WakeFor reason) {
@@ -383,7 +384,8 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {
 void PollerCore::post() noexcept {
   for (Channel* const channel : unposted_) {
     channel->is_unposted = false;
-    if (std::exchange(channel->is_loud, false)) {
+    // Who waits for room waits until the peer has read all that it has.
+    if (std::exchange(channel->is_loud, false) || channel->is_starving) {
       channel->out->post();
     } else {
       channel->out->post_quietly();

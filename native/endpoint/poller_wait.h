@@ -41,7 +41,10 @@ class PollerWait {
         limits_(limits),
         doorbells_(std::move(doorbells)),
         doorbell_(&doorbells_.line(0)),
-        readiness_(ready_watch, line(), [this] { network_.worker_wakes(); }) {}
+        readiness_(ready_watch, line(), [this] {
+          counters::set(counters_->asleep_ns, 0);
+          network_.worker_wakes();
+        }) {}
 
   /// Once, before it waits. The counters outlive it.
   void count_in(counters::PollerCounters& counters) noexcept { counters_ = &counters; }
@@ -125,6 +128,10 @@ class PollerWait {
       network_.worker_wakes();
       return Outcome::done;
     }
+    counters::count(counters_->waits);
+    counters::count(counters_->sleeps);
+    counters::set(counters_->asleep_ns,
+                  clock_.now_ns());  // whoever sleeps in its place may end that at once
     is_armed_ = is_watched();
     return is_armed_ ? Outcome::would_wait : Outcome::failed;
   }

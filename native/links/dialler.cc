@@ -74,7 +74,8 @@ void Dialler::on_admitted(Handshake&, std::unique_ptr<ControlConnection> connect
                           const wire::Hello& peer) {
   const std::unique_ptr<Handshake> done = std::move(handshake_);  // keeps `peer`
   under_way_.reset();
-  pause_ = next_ = 0;
+  if (!mends_) pause_ = 0;  // where that breaks, too, not at once again
+  next_ = 0;
   owner_.on_dialled(*this, std::move(connection), peer);
 }
 

@@ -22,7 +22,8 @@ uint64_t number_of(const Link& link) { return link.choice()->number; }
 void LinkMender::advance(base::Nanoseconds now) {
   std::erase_if(attempts_, [this](const auto& each) {
     const Link* link = links_.find(each.first);
-    return link == nullptr || !link->can_mend() || number_of(*link) != each.second.link;
+    return link == nullptr || !link->state().is(LinkState::mending) ||
+           number_of(*link) != each.second.link;
   });
   if (links_.watch().mending() == 0) return;
   base::Each each;

@@ -51,9 +51,19 @@ Status ReadyWatch::watch(Readiness& worker, base::Nanoseconds sleep_ns) {
     worker.until_ = base::deadline_after(now(), sleep_ns);
     is_news =
         !std::exchange(worker.watched_, true) || worker.until_ < sleeps_until_ || worker.is_rung();
+    if (!is_news) look_again_before_sleep();
   }
   if (is_news) ring_doorbell(changed_);
   return Status::Ok();
+}
+
+// If the thread has read the worker's line and does not sleep on it yet, a ring would wake nobody, and the line would read as it
+// did before. Who sleeps already goes on. Under the lock.
+void ReadyWatch::look_again_before_sleep() noexcept {
+  uint32_t armed = changed_.sleeping.load(std::memory_order_seq_cst);
+  while (armed != 0 && !changed_.sleeping.compare_exchange_weak(armed, std::max(armed + 1, 1u),
+                                                                std::memory_order_seq_cst)) {
+  }
 }
 
 // Under the lock.
@@ -110,10 +120,12 @@ bool ReadyWatch::tell_ready() {
 }
 
 void ReadyWatch::sleep() {
-  lines_.assign(1, {&changed_, static_cast<uint32_t>(WokenFor::all)});
   base::Nanoseconds until = base::kForever;
   {
     const std::lock_guard lock(mutex_);
+    const uint32_t armed = changed_.sleeping.load(std::memory_order_seq_cst);
+    if (armed == 0) return;
+    lines_.assign(1, {&changed_, armed});
     for (Readiness* const worker : workers_) {
       if (!worker->watched_) continue;
       const uint32_t seen = worker->doorbell_.sleeping.load(std::memory_order_seq_cst);

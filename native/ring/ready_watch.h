@@ -7,7 +7,8 @@
 //
 // Who arms need not wake the thread: it goes on sleeping on the doorbell of a worker that was told to be ready, and whose
 // longest sleep has not ended (`watched_`). A ring wakes whoever sleeps on a line, whatever the line read when he began. A
-// ring that came before `armed_` was set did that in vain: so whoever sets it looks at the line afterwards.
+// ring that came before `armed_` was set did that in vain: so whoever sets it looks at the line afterwards. And a thread that
+// has read the line, but does not sleep yet, is made to read it again (look_again_before_sleep).
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ namespace faro::ring {
 
 class Readiness;
 
-/// The thread starts with the first worker that is armed, and keeps the node until `stop`.
+/// The thread starts with the first worker that is armed, or the first descriptor of a poller, and keeps the node until `stop`.
 ///
 /// Threads: any.
 class ReadyWatch {
@@ -60,6 +61,7 @@ class ReadyWatch {
   /// The worker's doorbell is armed. Errors: as closed_status, system_error.
   Status watch(Readiness& worker, base::Nanoseconds sleep_ns);
   Status start();
+  void look_again_before_sleep() noexcept;
   void run();
   bool tell_ready();
   void sleep();

@@ -55,7 +55,13 @@ uint64_t Resources::fixed_memory_bytes() const {
 }
 
 uint32_t Resources::descriptors() const {
-  return links::kDescriptorsPerSession + links::kDescriptorsPerLink * topology_.peer_count();
+  return links::kDescriptorsPerSession +
+         (links_at_open() ? links::kDescriptorsPerLink * topology_.peer_count() : 0);
+}
+
+// Else links are made, and checked, when queries need them.
+bool Resources::links_at_open() const {
+  return !settings_.nodes_change() || settings_.wait_for != "none";
 }
 
 Status Resources::check(const links::Need& need) const {
@@ -68,6 +74,7 @@ Status Resources::check(const links::Need& need) const {
 Status Resources::check_least_need(const links::Transports& transports) const {
   links::Need need{
       .memory_bytes = fixed_memory_bytes(), .descriptors = descriptors(), .pinned_bytes = 0};
+  if (!links_at_open()) return check(need);
   topology_.for_each_peer([&](uint32_t node) {
     LinkNeed least{UINT64_MAX, UINT64_MAX};
     for (const transport::Transport* each : transports.usable()) {

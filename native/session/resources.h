@@ -82,6 +82,7 @@ class Resources {
  private:
   uint64_t fixed_memory_bytes() const;
   uint32_t descriptors() const;
+  bool links_at_open() const;
   Status check(const links::Need& need) const;
   counters::Shape counter_shape() const;
   Status make_counters();

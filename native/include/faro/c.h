@@ -812,7 +812,7 @@ faro_code faro_poller_post(faro_poller* poller);
 enum {
   FARO_WAKE_FOR_NOTHING = 0,
   FARO_WAKE_FOR_FRAMES =
-      1, /* also the end of a channel that the peer drains, behind its last frame */
+      1, /* also the end of a channel that either side drains, behind the last frame: wait for these until it has closed */
   FARO_WAKE_FOR_ROOM = 2,
   FARO_WAKE_FOR_FRAMES_AND_ROOM = 3
 };
@@ -824,7 +824,7 @@ faro_outcome faro_poller_wait(faro_poller* poller, int64_t wait_ns, int32_t wake
 faro_code faro_poller_wake(faro_poller* poller);
 
 /* For engines with an event loop, as faro::Poller::descriptor and arm say: a descriptor for epoll or poll that is readable when
- * the poller should look again. It is the endpoint's: nobody else closes it or reads it. Errors: system_error. */
+ * the poller should look again. It is the endpoint's: nobody else closes it or reads it. Errors: system_error, closed. */
 faro_code faro_poller_descriptor(faro_poller* poller, int32_t* descriptor);
 /* Looks as faro_poller_wait does, and arms the poller if there is nothing to tell. Answers done: faro_poller_poll has something
  * to tell, and it is not armed; would_wait: it is armed, and the descriptor becomes readable once; failed: closed, wrong_state

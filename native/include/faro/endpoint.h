@@ -88,7 +88,7 @@ enum class Notice : uint8_t {
 enum class WakeFor : uint8_t {
   nothing = 0,
   frames =
-      1,  ///< also the end of a channel that the peer drains, which comes behind its last frame
+      1,  ///< also the end of a channel that either side drains, which comes behind the last frame: wait for these until it has closed
   room = 2,
   frames_and_room = 3,
 };
@@ -247,7 +247,7 @@ struct EndpointSpec {
 };
 
 /// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),
-/// cluster.id, security.*, transport, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
+/// cluster.id, security.*, transport, shm.folder, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
 /// liveness.timeout_ms, link.mend_ms, channel.idle_ms, wait.*, counters.folder, metrics.*.
 ///
 /// Threads: any. Fork: as Session.

@@ -11,7 +11,8 @@ namespace faro::shuffle {
 // A peer that hears of it late may have another process with that number by then.
 wire::QueryMessage Drains::released(uint32_t node) const {
   wire::QueryMessage message = message_of(wire::QueryMessageKind::released, {}, node, 0);
-  message.number = context_.cluster.incarnation(node);
+  // Of one that is not linked it is not known which process has the number now.
+  message.number = context_.cluster.is_there(node) ? context_.cluster.incarnation(node) : 0;
   return message;
 }
 

@@ -245,6 +245,10 @@ Status QueryTable::cancel(const QueryId& id, const Status& cause) {
       return false;
     }
     known_.verify(**query, out);
+    if (context_.cluster.is_to_come(id.issuer)) {  // it is to hear of this
+      (*query)->nodes().await(id.issuer);
+      out.wanted.push_back(id.issuer);
+    }
     return (*query)->fail_here(cause, out);
   });
   return status;
@@ -403,9 +407,19 @@ bool QueryTable::is_let_go(uint32_t node) const {
 }
 
 void QueryTable::on_node_removed(uint32_t node) {
-  const std::lock_guard lock(mutex_);
-  drains_.forget(node);
-  context_.cluster.forget(node);
+  change([&](Outbound& out) {
+    drains_.forget(node);
+    std::vector<std::shared_ptr<TrackedQuery>> waiting;
+    for (const auto& [id, query] : known_.all()) {
+      if (query->nodes().awaits(node)) waiting.push_back(query);
+    }
+    const Status cause = base::error(Code::peer_lost, "{} was removed from the session of {}",
+                                     context_.cluster.name(node), context_.cluster.own_name())
+                             .of_node(node);
+    context_.cluster.forget(node);
+    for (const auto& query : waiting) known_.lose(*query, node, cause, out);
+    return !waiting.empty();
+  });
 }
 
 void QueryTable::on_tick(base::Nanoseconds now) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace faro::transport::shm {
 namespace {
@@ -121,7 +122,10 @@ Result<std::shared_ptr<FdSender>> FdSender::open(Reactor& reactor,
   FARO_ASSIGN_OR_RETURN(auto name, draw_name());
   std::shared_ptr<FdSender> sender(new FdSender(reactor, std::move(name)));
   FARO_RETURN_IF_ERROR(sender->listen_at(UnixAddress::in_abstract_namespace(sender->name_)));
-  if (rendezvous != nullptr) FARO_RETURN_IF_ERROR(sender->listen_in(*rendezvous));
+  if (rendezvous == nullptr) return sender;
+  // Those of this network namespace do not need it; the others say why they find nobody.
+  const Status in_folder = sender->listen_in(*rendezvous);
+  if (!in_folder.ok()) base::log(LogLevel::warning, "shm.folder: {}", in_folder.message());
   return sender;
 }
 

@@ -57,7 +57,7 @@ Result<std::string> draw_number() {
 
 /// Of a file of this user's. Empty: there is none.
 Result<std::string> read_number(const std::string& folder, const std::string& path) {
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid() && errno == ENOENT) return std::string();
   struct stat found {};
   if (!fd.valid() || fstat(fd.get(), &found) != 0)
@@ -94,12 +94,16 @@ Status write_number(const std::string& path) {
 
 /// Sockets of this user at which nobody listens.
 void remove_stale(const std::string& folder) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+  std::error_code error;
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator at(folder, error); !error && at != end;
+       at.increment(error)) {
+    const std::filesystem::directory_entry& entry = *at;
     const std::string& path = entry.path().native();
+    const std::string name = entry.path().filename().native();
     struct stat found {};
-    if (!path.ends_with(kSocketEnding) || lstat(path.c_str(), &found) != 0 ||
-        !S_ISSOCK(found.st_mode) || found.st_uid != geteuid())
+    if (!name.starts_with("faro-") || !name.ends_with(kSocketEnding) ||
+        lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode) || found.st_uid != geteuid())
       continue;
     const base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const UnixAddress address = UnixAddress::in_file_system(path);

@@ -55,15 +55,15 @@ public enum Setting {
    */
   SECURITY_OPEN("security.open", "0"),
   /**
-   * Transport of every link: shm, verbs, tcp, or auto (shm within a host; otherwise verbs if both ends support it;
-   * otherwise tcp).
-   */
-  TRANSPORT("transport", "auto"),
-  /**
    * Folder that processes of this host see which do not share a network namespace, such as containers that mount it: then
    * they share memory, too, if they are the same user of one user namespace. At most 62 bytes. Empty: none.
    */
   SHM_FOLDER("shm.folder", ""),
+  /**
+   * Transport of every link: shm, verbs, tcp, or auto (shm within a host; otherwise verbs if both ends support it;
+   * otherwise tcp).
+   */
+  TRANSPORT("transport", "auto"),
   /** Size of a ring; a power of two. A frame takes at most half of it. */
   RING_BYTES("ring.bytes", "32768"),
   /** Number of rings per lane. The shuffles of a query are spread over them by stage. */
@@ -162,7 +162,7 @@ public enum Setting {
   CONNECT_TIMEOUT_MS("connect.timeout_ms", "30000"),
   /**
    * Whom open waits for: all (every node of cluster.nodes), or none (it returns at once, and nodes are linked as they
-   * come).
+   * come; with cluster.node_limit, when they are needed).
    */
   CONNECT_WAIT_FOR("connect.wait_for", "all"),
   /** How long close waits for peers and for calls that are still inside the session. */

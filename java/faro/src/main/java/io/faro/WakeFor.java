@@ -7,7 +7,7 @@ package io.faro;
 public enum WakeFor {
   /** Nothing else. */
   NOTHING,
-  /** Frames; also the end of a channel that the peer drains, which comes behind its last frame. */
+  /** Frames; also the end of a channel that either side drains, which comes behind the last frame: wait for these until it has closed. */
   FRAMES,
   /** Room for a claim that found none. */
   ROOM,
