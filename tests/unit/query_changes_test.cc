@@ -54,6 +54,24 @@ TEST(QueryChanges, one_that_does_not_know_the_process_releases_whichever_there_i
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{1});
 }
 
+// Node 1 was linked with the former process only, and will not be with the one that has the number now.
+TEST(QueryChanges, one_that_was_never_linked_with_the_process_releases_it) {
+  QueryCluster cluster(4, true);
+  replace_3(cluster, 0);
+  cluster[1].on_peer_lost(3, Status(Code::peer_lost, "node 3 was removed"));
+  cluster[1].on_node_removed(3);
+  cluster[1].on_node_added(3);
+  for (const uint32_t n : {0u, 1u}) cluster[n].drain(3);
+  cluster.deliver(1, 0);
+  for (const uint32_t n : {2u, 3u}) {
+    QueryMessage released;
+    released.kind = QueryMessageKind::released;
+    released.first = 3;
+    cluster[0].on_message(n, released);
+  }
+  EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
+}
+
 /// Node 1 knows node 0, which it is not linked with.
 class NotLinkedYet : public testing::Test {
  protected:
@@ -114,6 +132,26 @@ TEST_F(NotLinkedYet, another_process_has_not_begun_the_query) {
   here().on_peer_joined(0, 4001);
   expect_error(query->cause(), Code::peer_lost, {"was begun by another process"});
   EXPECT_TRUE(query->outcome_known());
+}
+
+// The query waits for this node, which has not declared it and is not linked with its issuer.
+TEST_F(NotLinkedYet, an_issuer_is_told_of_a_cancelled_query_when_it_is_linked) {
+  EXPECT_TRUE(is_ok(here().cancel(id_, Status(Code::query_cancelled, "the user has gone"))));
+  EXPECT_EQ(cluster_.nodes[1].wanted, std::vector<uint32_t>{0});
+  here().on_peer_joined(0, 4000);
+  ASSERT_EQ(sent(), 1u);
+  EXPECT_EQ(cluster_.wires[1][0][0].kind, QueryMessageKind::fail);
+}
+
+TEST_F(NotLinkedYet, a_node_that_is_removed_is_lost_to_the_queries_that_wait_for_it) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  const auto query = cluster_.use(1, id_);
+  here().on_node_removed(0);
+  expect_error(query->cause(), Code::peer_lost, {"was removed"});
+  // Another process with its number has nothing to do with it.
+  here().on_node_added(0);
+  here().on_peer_joined(0, 4000);
+  EXPECT_EQ(sent(), 0u);
 }
 
 TEST_F(NotLinkedYet, a_query_of_a_process_that_is_gone_is_refused) {

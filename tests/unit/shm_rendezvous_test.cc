@@ -53,7 +53,7 @@ TEST_F(ShmRendezvous, is_the_same_for_all_who_see_the_folder) {
 TEST_F(ShmRendezvous, removes_sockets_at_which_nobody_listens) {
   bind_socket("faro-gone.socket").reset();
   const base::UniqueFd living = bind_socket("faro-living.socket");
-  std::ofstream(folder_.path() + "/somebody-elses.socket") << "no socket";
+  bind_socket("somebody-elses.socket").reset();
   (void)identity();
   EXPECT_FALSE(fs::exists(folder_.path() + "/faro-gone.socket"));
   EXPECT_TRUE(fs::exists(folder_.path() + "/faro-living.socket"));
@@ -69,6 +69,12 @@ TEST_F(ShmRendezvous, is_refused_where_others_could_take_part) {
   expect_refused(folder_.path(), "others may replace what is in it");
   ASSERT_EQ(chmod(folder_.path().c_str(), 01777), 0);
   EXPECT_FALSE(identity().empty());
+}
+
+TEST_F(ShmRendezvous, does_not_wait_for_a_number_that_never_comes) {
+  const std::string path = folder_.path() + "/faro-" + std::to_string(geteuid()) + ".host";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  expect_refused(folder_.path(), "is no file of this user");
 }
 
 TEST_F(ShmRendezvous, is_refused_if_its_number_is_cut_short) {
