@@ -1,6 +1,5 @@
 #include "counters/counter_file.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,8 +8,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/error.h"
-#include "base/file_space.h"
 #include "base/return_if_error.h"
 #include "counters/descriptions.h"
 
@@ -71,13 +68,6 @@ void fill(std::byte* memory, const Shape& shape, uint64_t now) {
   std::memcpy(memory + offset, rows.data(), rows.size_bytes());
 }
 
-Status reserve(int fd, const std::string& folder, uint64_t begin, uint64_t end) {
-  const int error = base::reserve_file(fd, begin, end - begin);
-  if (error == 0) return Status::Ok();
-  return base::error(Code::system_error, "no room for {} bytes of counters in {}: {}", end - begin,
-                     folder, base::reserve_error_text(error));
-}
-
 }  // namespace
 
 uint32_t Shape::worker_count() const {
@@ -95,57 +85,25 @@ uint64_t CounterFile::bytes(const Shape& shape) {
 Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
                                                        const std::string& folder, uint64_t now) {
   const uint64_t size = bytes(shape);
-  base::UniqueFd fd;
-  if (!folder.empty()) {
-    FARO_ASSIGN_OR_RETURN(fd, make_nameless(folder));
-    // What is used is allocated: a folder that is full must be an error here and not SIGBUS later.
-    const std::array<SectionPlace, kSections> places = places_of(shape);
-    const uint64_t lanes = places[static_cast<uint32_t>(Section::outgoing)].offset;
-    const uint64_t behind_lanes = places[static_cast<uint32_t>(Section::queries)].offset;
-    FARO_RETURN_IF_ERROR(
-        reserve(fd.get(), folder, behind_lanes, size));  // the file has its size from here on
-    FARO_RETURN_IF_ERROR(
-        reserve(fd.get(), folder, 0, shape.lanes_on_demand ? lanes : behind_lanes));
-  }
-  void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                            fd.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    return base::error(Code::resource_limit, "no memory for {} bytes of counters", size);
-  }
-  fill(static_cast<std::byte*>(memory), shape, now);
-  std::string path;
-  if (fd.valid()) {
-    Result<std::string> named = name_file(fd.get(), folder);
-    if (!named.ok()) {
-      munmap(memory, size);
-      return named.status();
-    }
-    path = std::move(*named);
-  }
-  return std::unique_ptr<CounterFile>(new CounterFile(static_cast<std::byte*>(memory), size,
-                                                      std::move(fd), folder, std::move(path)));
-}
-
-CounterFile::~CounterFile() {
-  remove_name();
-  if (!folder_.empty()) remove_stale(folder_);
-  munmap(memory_, bytes_);
-}
-
-void CounterFile::remove_name() noexcept {
-  if (!path_.empty()) take_name(path_);
-  path_.clear();
+  FARO_ASSIGN_OR_RETURN(CounterMemory memory, CounterMemory::make(folder, size));
+  const std::array<SectionPlace, kSections> places = places_of(shape);
+  const uint64_t lanes = places[static_cast<uint32_t>(Section::outgoing)].offset;
+  const uint64_t behind_lanes = places[static_cast<uint32_t>(Section::queries)].offset;
+  FARO_RETURN_IF_ERROR(memory.reserve(behind_lanes, size));  // the file has its size from here on
+  FARO_RETURN_IF_ERROR(memory.reserve(0, shape.lanes_on_demand ? lanes : behind_lanes));
+  fill(memory.data(), shape, now);
+  FARO_RETURN_IF_ERROR(memory.name());
+  return std::unique_ptr<CounterFile>(new CounterFile(std::move(memory)));
 }
 
 Status CounterFile::reserve_lanes(uint32_t first_worker, uint32_t worker_count) {
-  if (!fd_.valid()) return Status::Ok();
   for (const Section section : {Section::outgoing, Section::incoming}) {
     const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
     for (uint32_t local = 0; local < header().local_worker_count; ++local) {
       const uint64_t first = ring(local, first_worker, 0);
       const uint64_t end = ring(local, first_worker + worker_count, 0);
-      FARO_RETURN_IF_ERROR(reserve(fd_.get(), folder_, place.offset + first * place.stride_bytes,
-                                   place.offset + end * place.stride_bytes));
+      FARO_RETURN_IF_ERROR(memory_.reserve(place.offset + first * place.stride_bytes,
+                                           place.offset + end * place.stride_bytes));
     }
   }
   return Status::Ok();

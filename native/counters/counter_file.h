@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "counters/counter_memory.h"
 #include "counters/folder.h"
 #include "counters/layout.h"
 #include "faro/status.h"
@@ -41,16 +41,14 @@ class CounterFile {
   /// system_error (the folder cannot take it).
   static Result<std::unique_ptr<CounterFile>> make(const Shape& shape, const std::string& folder,
                                                    uint64_t now);
-  /// Removes stale files of this user again: those of peers that died meanwhile.
-  ~CounterFile();
   CounterFile(const CounterFile&) = delete;
   CounterFile& operator=(const CounterFile&) = delete;
 
   /// Empty if there is no file, or its name was removed. Threads: one at a time, as remove_name.
-  const std::string& path() const noexcept { return path_; }
+  const std::string& path() const noexcept { return memory_.path(); }
   /// Removes the file's name, so that it is no longer found; the records stay. Idempotent. exit() does it, too.
-  void remove_name() noexcept;
-  std::span<const std::byte> memory() const noexcept { return {memory_, bytes_}; }
+  void remove_name() noexcept { memory_.remove_name(); }
+  std::span<const std::byte> memory() const noexcept { return {memory_.data(), memory_.bytes()}; }
 
   /// Room for the lanes to and from the workers of a node, where they are made on demand; once. Only then may they count.
   /// Errors: system_error (the folder cannot take it). Threads: one at a time.
@@ -85,29 +83,20 @@ class CounterFile {
   }
 
  private:
-  CounterFile(std::byte* memory, uint64_t bytes, base::UniqueFd fd, std::string folder,
-              std::string path)
-      : memory_(memory),
-        bytes_(bytes),
-        fd_(std::move(fd)),
-        folder_(std::move(folder)),
-        path_(std::move(path)) {}
+  explicit CounterFile(CounterMemory memory) : memory_(std::move(memory)) {}
 
-  Header& header() noexcept { return *reinterpret_cast<Header*>(memory_); }
+  Header& header() noexcept { return *reinterpret_cast<Header*>(memory_.data()); }
   template <typename Record>
   Record* at(Section section, uint32_t index) noexcept {
     const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
-    return reinterpret_cast<Record*>(memory_ + place.offset + uint64_t{index} * place.stride_bytes);
+    return reinterpret_cast<Record*>(memory_.data() + place.offset +
+                                     uint64_t{index} * place.stride_bytes);
   }
   uint32_t ring(uint32_t local, uint32_t worker, uint32_t k) noexcept {
     return (local * header().worker_count + worker) * header().rings_per_lane + k;
   }
 
-  std::byte* const memory_;
-  const uint64_t bytes_;
-  const base::UniqueFd fd_;  // holds the lock
-  const std::string folder_;
-  std::string path_;
+  CounterMemory memory_;
 };
 
 }  // namespace faro::counters

@@ -1,6 +1,5 @@
 #include "counters/endpoint_file.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,11 +8,8 @@
 #include <new>
 #include <utility>
 
-#include "base/error.h"
-#include "base/file_space.h"
 #include "base/return_if_error.h"
 #include "counters/descriptions.h"
-#include "counters/folder.h"
 
 namespace faro::counters {
 namespace {
@@ -68,53 +64,11 @@ Result<std::unique_ptr<EndpointFile>> EndpointFile::make(const EndpointShape& sh
   const Places places = places_of(shape);
   const SectionPlace& channels = place_of(places, EndpointSection::channels);
   const uint64_t size = channels.offset + uint64_t{channels.count} * channels.stride_bytes;
-  base::UniqueFd fd;
-  if (!folder.empty()) {
-    FARO_ASSIGN_OR_RETURN(fd, make_nameless(folder));
-    if (const int error = base::reserve_file(fd.get(), 0, channels.offset); error != 0) {
-      return base::error(Code::system_error, "no room for {} bytes of counters in {}: {}",
-                         channels.offset, folder, base::reserve_error_text(error));
-    }
-  }
-  // Longer than the file: what is beyond its end is touched when the file has grown.
-  void* const memory =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE,
-           fd.valid() ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, fd.get(), 0);
-  if (memory == MAP_FAILED)
-    return base::error(Code::resource_limit, "no memory for {} bytes of counters", size);
-  fill(static_cast<std::byte*>(memory), shape, places, size, now);
-  std::string path;
-  if (fd.valid()) {
-    Result<std::string> named = name_file(fd.get(), folder);
-    if (!named.ok()) {
-      munmap(memory, size);
-      return named.status();
-    }
-    path = std::move(*named);
-  }
-  return std::unique_ptr<EndpointFile>(new EndpointFile(static_cast<std::byte*>(memory), size,
-                                                        channels.offset, std::move(fd), folder,
-                                                        std::move(path)));
-}
-
-EndpointFile::EndpointFile(std::byte* memory, uint64_t bytes, uint64_t used, base::UniqueFd fd,
-                           std::string folder, std::string path)
-    : memory_(memory),
-      bytes_(bytes),
-      used_bytes_(used),
-      fd_(std::move(fd)),
-      folder_(std::move(folder)),
-      path_(std::move(path)) {}
-
-EndpointFile::~EndpointFile() {
-  remove_name();
-  if (!folder_.empty()) remove_stale(folder_);
-  munmap(memory_, bytes_);
-}
-
-void EndpointFile::remove_name() noexcept {
-  if (!path_.empty()) take_name(path_);
-  path_.clear();
+  FARO_ASSIGN_OR_RETURN(CounterMemory memory, CounterMemory::make(folder, size));
+  FARO_RETURN_IF_ERROR(memory.reserve(0, channels.offset));
+  fill(memory.data(), shape, places, size, now);
+  FARO_RETURN_IF_ERROR(memory.name());
+  return std::unique_ptr<EndpointFile>(new EndpointFile(std::move(memory), channels.offset));
 }
 
 void EndpointFile::listens(uint64_t incarnation) noexcept {
@@ -122,19 +76,13 @@ void EndpointFile::listens(uint64_t incarnation) noexcept {
   set(endpoint().listening, 1);
 }
 
-// Allocated before it is used: a folder that is full must be an error here and not SIGBUS later.
 Result<ChannelRecord*> EndpointFile::channel(uint32_t index) {
   auto* const record = at<ChannelRecord>(EndpointSection::channels, index);
-  const auto end = static_cast<uint64_t>(reinterpret_cast<std::byte*>(record + 1) - memory_);
+  const auto end = static_cast<uint64_t>(reinterpret_cast<std::byte*>(record + 1) - memory_.data());
   const uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   if (end <= used) return record;
-  const uint64_t grown = std::min(bytes_, std::max(end, used + kStepBytes));
-  if (fd_.valid()) {
-    if (const int error = base::reserve_file(fd_.get(), used, grown - used); error != 0) {
-      return base::error(Code::system_error, "no room for {} bytes of counters in {}: {}", grown,
-                         folder_, base::reserve_error_text(error));
-    }
-  }
+  const uint64_t grown = std::min(memory_.bytes(), std::max(end, used + kStepBytes));
+  FARO_RETURN_IF_ERROR(memory_.reserve(used, grown));
   used_bytes_.store(grown, std::memory_order_release);
   return record;
 }

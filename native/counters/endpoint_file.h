@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "counters/counter_memory.h"
 #include "counters/endpoint_layout.h"
 #include "faro/status.h"
 
@@ -28,17 +28,16 @@ class EndpointFile {
   /// there are removed. `now`: CLOCK_MONOTONIC. Errors: as CounterFile::make.
   static Result<std::unique_ptr<EndpointFile>> make(const EndpointShape& shape,
                                                     const std::string& folder, uint64_t now);
-  ~EndpointFile();
   EndpointFile(const EndpointFile&) = delete;
   EndpointFile& operator=(const EndpointFile&) = delete;
 
   /// Empty if there is no file, or its name was removed. Threads: one at a time, as remove_name.
-  const std::string& path() const noexcept { return path_; }
+  const std::string& path() const noexcept { return memory_.path(); }
   /// Removes the file's name; the records stay. Idempotent.
-  void remove_name() noexcept;
+  void remove_name() noexcept { memory_.remove_name(); }
   /// What the file has now. Threads: any.
   std::span<const std::byte> memory() const noexcept {
-    return {memory_, used_bytes_.load(std::memory_order_acquire)};
+    return {memory_.data(), used_bytes_.load(std::memory_order_acquire)};
   }
 
   /// Peers can connect from now on. Threads: one, once.
@@ -57,22 +56,19 @@ class EndpointFile {
   Result<ChannelRecord*> channel(uint32_t index);
 
  private:
-  EndpointFile(std::byte* memory, uint64_t bytes, uint64_t used, base::UniqueFd fd,
-               std::string folder, std::string path);
+  EndpointFile(CounterMemory memory, uint64_t used)
+      : memory_(std::move(memory)), used_bytes_(used) {}
 
-  Header& header() noexcept { return *reinterpret_cast<Header*>(memory_); }
+  Header& header() noexcept { return *reinterpret_cast<Header*>(memory_.data()); }
   template <typename Record>
   Record* at(EndpointSection section, uint32_t index) noexcept {
     const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
-    return reinterpret_cast<Record*>(memory_ + place.offset + uint64_t{index} * place.stride_bytes);
+    return reinterpret_cast<Record*>(memory_.data() + place.offset +
+                                     uint64_t{index} * place.stride_bytes);
   }
 
-  std::byte* const memory_;  // of bytes_, of which those beyond used_bytes_ must not be touched
-  const uint64_t bytes_;
+  CounterMemory memory_;  // of which what lies beyond used_bytes_ must not be touched
   std::atomic<uint64_t> used_bytes_;
-  const base::UniqueFd fd_;  // holds the lock; invalid: memory alone
-  const std::string folder_;
-  std::string path_;
 };
 
 }  // namespace faro::counters

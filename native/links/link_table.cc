@@ -110,6 +110,16 @@ std::set<uint32_t> LinkTable::linked() const {
   return linked;
 }
 
+std::optional<uint32_t> LinkTable::next_counting(uint32_t from) const noexcept {
+  const std::lock_guard lock(mutex_);
+  auto link = links_.lower_bound(from);
+  while (link != links_.end() && link->second->data() == nullptr) ++link;
+  const auto gone = absent_.lower_bound(from);
+  if (link == links_.end() && gone == absent_.end()) return std::nullopt;
+  if (link == links_.end()) return gone->first;
+  return gone == absent_.end() ? link->first : std::min(link->first, gone->first);
+}
+
 uint32_t LinkTable::retired_count() const {
   const std::lock_guard lock(mutex_);
   return retired_->count() - static_cast<uint32_t>(links_.size());

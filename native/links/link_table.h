@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -78,6 +79,8 @@ class LinkTable {
   bool connected(uint32_t peer) const;
   /// Whose data() is that of a link.
   std::set<uint32_t> linked() const;
+  /// The first peer, from that one on, whose data() is that of a link, or of one that is gone.
+  std::optional<uint32_t> next_counting(uint32_t from) const noexcept;
   /// Increases whenever data() changes for some peer; acquire.
   uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
   /// Number of links that have left the table and are still in use.

@@ -184,10 +184,12 @@ void NodeCore::on_tick(base::Nanoseconds now) {
 void NodeCore::count_network() noexcept {
   counters::CounterFile& file = membership_->counters();
   counters::count(file.node().ticks);
-  for (const uint32_t node : membership_->linked()) {
+  // Of links that are gone as well: what they have counted since the last time.
+  for (std::optional<uint32_t> node = membership_->next_counting(0); node;
+       node = membership_->next_counting(*node + 1)) {
     transport::LinkCounters sum;
-    membership_->link(node)->add_counters(sum);
-    counters::PeerCounters& shown = file.peer(node);
+    membership_->link(*node)->add_counters(sum);
+    counters::PeerCounters& shown = file.peer(*node);
 #define FARO_NETWORK_COUNTER(id, name, kind, help) \
   counters::set(shown.name, sum.name.load(std::memory_order_relaxed));
 #include "counters/counters.def"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class ClusterMembership final : public Membership {
     return node == topology_.self() ? resources_.local_link() : links_.data(node);
   }
   std::set<uint32_t> linked() const override;
+  std::optional<uint32_t> next_counting(uint32_t from) const noexcept override {
+    return links_.next_counting(from);
+  }
   uint64_t link_changes() const noexcept override { return links_.changes(); }
   uint32_t first_ready(uint32_t node, uint32_t local_worker) const override {
     return resources_.first_ready(node, local_worker);

@@ -50,6 +50,7 @@ Result<Resources::LinkNeed> LinkFactory::need(const links::LinkTable& links) con
     const auto transport = transport_of(link);
     if (transport.ok()) {
       need.add(**transport, link.context().outgoing, link.context().incoming);
+      need.memory_bytes += resources_.lane_bytes_on_demand(link.place());
     } else if (failure.ok()) {
       failure = transport.status();
     }

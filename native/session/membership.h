@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -109,6 +110,9 @@ class Membership {
   virtual std::shared_ptr<transport::DataLink> link(uint32_t node) = 0;
   /// The nodes to which there is a link that is up, and the own one. Threads: any. Blocks: never for long.
   virtual std::set<uint32_t> linked() const = 0;
+  /// The first node, from that number on, whose link has counted something: there is one, or there was. Threads: any.
+  /// Blocks: never for long.
+  virtual std::optional<uint32_t> next_counting(uint32_t from) const noexcept = 0;
   /// Increases whenever link(node) changes for some node. Threads: any; acquire.
   virtual uint64_t link_changes() const noexcept = 0;
   /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r

@@ -66,6 +66,11 @@ void NodeList::note_unlinked(uint32_t node, std::string why) {
   unlinked_[node] = std::move(why);
 }
 
+void NodeList::note_linked(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  unlinked_.erase(node);
+}
+
 std::string NodeList::why_unlinked(uint32_t node) const {
   const std::lock_guard lock(mutex_);
   const auto why = unlinked_.find(node);

@@ -44,6 +44,8 @@ class NodeList {
 
   /// There is no link with the node, for that reason.
   void note_unlinked(uint32_t node, std::string why);
+  /// There is a link with it.
+  void note_linked(uint32_t node);
   /// The last such reason; with the node's name.
   std::string why_unlinked(uint32_t node) const;
 

@@ -59,6 +59,10 @@ uint32_t Resources::descriptors() const {
          (links_at_open() ? links::kDescriptorsPerLink * topology_.peer_count() : 0);
 }
 
+uint64_t Resources::lane_bytes_on_demand(uint32_t node) const {
+  return settings_.nodes_change() ? lane_counter_bytes(topology_.outgoing(node)) : 0;
+}
+
 // Else links are made, and checked, when queries need them.
 bool Resources::links_at_open() const {
   return !settings_.nodes_change() || settings_.wait_for != "none";
@@ -83,7 +87,7 @@ Status Resources::check_least_need(const links::Transports& transports) const {
       least.memory_bytes = std::min(least.memory_bytes, one.memory_bytes);
       least.pinned_bytes = std::min(least.pinned_bytes, one.pinned_bytes);
     }
-    need.memory_bytes += least.memory_bytes;
+    need.memory_bytes += least.memory_bytes + lane_bytes_on_demand(node);
     need.pinned_bytes += least.pinned_bytes;
   });
   return check(need);
@@ -95,9 +99,7 @@ Result<std::shared_ptr<links::MemoryBudget::Share>> Resources::take_link(uint32_
                                                                          const LinkNeed& need,
                                                                          bool checks_room) {
   FARO_RETURN_IF_ERROR(reserve_lanes(node));
-  const uint64_t counters =
-      settings_.nodes_change() ? lane_counter_bytes(topology_.outgoing(node)) : 0;
-  const links::Need one{.memory_bytes = need.memory_bytes + counters,
+  const links::Need one{.memory_bytes = need.memory_bytes + lane_bytes_on_demand(node),
                         .descriptors = links::kDescriptorsPerLink,
                         .pinned_bytes = need.pinned_bytes};
   if (checks_room && settings_.nodes_change()) return budget_->take(one);

@@ -79,6 +79,9 @@ class Resources {
   /// Stops showing this session to other processes. Its memory stays.
   void close();
 
+  /// Of the counters of a node's lanes, where these are made with its link.
+  uint64_t lane_bytes_on_demand(uint32_t node) const;
+
  private:
   uint64_t fixed_memory_bytes() const;
   uint32_t descriptors() const;

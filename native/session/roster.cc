@@ -472,6 +472,7 @@ void Roster::on_up(links::Link& link) {
   resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
   count_mendings(links_, resources_, peer);
   links_.note_up();
+  nodes_.note_linked(peer);
   observer_.on_links_changed();
   departed_.joins(peer);
   observer_.on_peer_joined(peer, link.peer().incarnation);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/certificates.h"
+#include "support/endpoint_config.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
 #include "support/secret_file.h"
@@ -20,6 +21,7 @@
 namespace faro {
 namespace {
 
+using test::endpoint_config;
 using test::EndpointSide;
 using test::expect_contains;
 using test::is_ok;
@@ -33,18 +35,6 @@ using test::Subject;
 std::string content(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// "tls": tcp, with certificates.
-Config config_of(std::string_view transport) {
-  Config config;
-  if (transport == "tls") {
-    static const NodeFiles files = Authority().issue();
-    for (const auto& [name, value] : files.settings()) EXPECT_TRUE(is_ok(config.set(name, value)));
-    transport = "tcp";
-  }
-  EXPECT_TRUE(is_ok(config.set("transport", transport)));
-  return config;
 }
 
 size_t open_descriptors() {
@@ -62,7 +52,7 @@ size_t shared_mappings() {
 
 class Channels : public testing::TestWithParam<std::string> {
  protected:
-  Config config_ = config_of(GetParam());
+  Config config_ = endpoint_config(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(over, Channels,
@@ -558,7 +548,7 @@ TEST_P(Channels, that_come_and_go_leave_nothing_behind) {
 }
 
 TEST(Endpoint, that_is_destroyed_gives_back_the_memory_of_channels_that_were_open) {
-  const Config config = config_of("shm");
+  const Config config = endpoint_config("shm");
   const size_t before = shared_mappings();
   {
     EndpointSide server(config);
@@ -617,7 +607,7 @@ TEST(Endpoint, links_only_with_peers_that_know_the_secret) {
 
 // Gives the files of a node as bytes.
 Config config_of_bytes(const NodeFiles& files) {
-  Config config = config_of("tcp");
+  Config config = endpoint_config("tcp");
   EXPECT_TRUE(is_ok(config.set("security.tls", "on")));
   for (const auto& [name, path] : {std::pair{"security.certificate", files.certificate()},
                                    {"security.key", files.key()},
@@ -648,7 +638,7 @@ TEST(Endpoint, says_what_is_wrong_with_bytes_without_showing_them) {
 }
 
 TEST(Endpoint, takes_a_secret_as_bytes) {
-  Config config = config_of("tcp"), other = config;
+  Config config = endpoint_config("tcp"), other = config;
   ASSERT_TRUE(is_ok(config.set_bytes("security.secret_file",
                                      test::bytes_of("0123456789abcdef0123456789abcdef"))));
   ASSERT_TRUE(is_ok(
@@ -711,7 +701,7 @@ TEST(Endpoint, refuses_policies_that_are_none) {
   const Status status = Endpoint::open(config, {}).status();
   EXPECT_EQ(status.code(), Code::config_invalid);
   expect_contains(status.message(), "security.peers = everybody");
-  Config open = config_of("tcp");
+  Config open = endpoint_config("tcp");
   ASSERT_TRUE(is_ok(open.set("security.peers", "authority")));
   expect_contains(Endpoint::open(open, {}).status().message(), "with security.tls = off");
 }

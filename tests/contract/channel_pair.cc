@@ -17,8 +17,8 @@
 #include "base/return_if_error.h"
 #include "contract/transport_pair.h"
 #include "faro/endpoint.h"
-#include "support/certificates.h"
 #include "support/data_header.h"
+#include "support/endpoint_config.h"
 
 namespace faro::test {
 namespace {
@@ -314,24 +314,12 @@ class ChannelPair final : public TransportPair {
   ring::DoorbellLine no_doorbell_{};
 };
 
-// "tls": tcp, with certificates.
-Config config_of(std::string_view transport) {
-  Config config;
-  if (transport == "tls") {
-    static const NodeFiles files = Authority().issue();
-    for (const auto& [name, value] : files.settings()) EXPECT_TRUE(is_ok(config.set(name, value)));
-    transport = "tcp";
-  }
-  EXPECT_TRUE(is_ok(config.set("transport", transport)));
-  return config;
-}
-
 bool add_channels(std::string name, const char* transport) {
   return add_transport({
       .name = std::move(name),
       .open =
           [transport](const PairShape& shape) {
-            return ChannelPair::open(shape, config_of(transport));
+            return ChannelPair::open(shape, endpoint_config(transport));
           },
       .many_frames = 20'000,
       .no_inside_because = "a channel shows no doorbell, ready set or counters, posts when its "

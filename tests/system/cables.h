@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "support/child.h"
 
 namespace faro::test {
 
@@ -67,21 +68,27 @@ class OwnNetwork {
 
   static std::string address(uint32_t node) { return fmt::format("10.77.0.{}", node + 1); }
 
-  /// In a node's process, before it has threads: a namespace without any network.
-  static bool leave_for_own() { return unshare(CLONE_NEWNET) == 0; }
-  /// Then here: a cable from the switch to that process.
-  bool connect(uint32_t node, pid_t process) {
-    return run_quietly(
-        fmt::format("ip link add cable{0} type veth peer name eth0 netns {1} && "
-                    "ip link set cable{0} master switch0 up",
-                    node, process));
-  }
-  /// Then there: its address.
-  static bool take_address(uint32_t node) {
+  /// In a node's process, before it has threads: it has a network of its own with nothing but a cable, at that address, once
+  /// take_in was called here. False: this system does not permit it.
+  static bool move_in(uint32_t node, const Child::Side& test) {
+    if (unshare(CLONE_NEWNET) != 0) return false;
+    test.say("apart");
+    test.hear();
     return run_quietly(
         fmt::format("ip link set lo up && ip address add {}/24 dev eth0 && "
                     "ip link set eth0 up",
                     address(node)));
+  }
+  /// The first that is heard of a process that moves in: lays a cable from the switch to it.
+  bool take_in(uint32_t node, Child& process) {
+    const bool is_apart = process.hear() == "apart";
+    const bool is_laid =
+        is_apart &&
+        run_quietly(fmt::format("ip link add cable{0} type veth peer name eth0 netns {1} && "
+                                "ip link set cable{0} master switch0 up",
+                                node, process.pid()));
+    process.say("connected");
+    return is_laid;
   }
   void pull(uint32_t node) {
     if (!run_quietly(fmt::format("ip link set cable{} down", node))) std::abort();

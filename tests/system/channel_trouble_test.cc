@@ -262,9 +262,7 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
     nodes_[n] =
         std::make_unique<Child>([this, n](const Child::Side& test) { return run(n, test); });
     if (network_ != nullptr) {
-      EXPECT_EQ(hear(n), "apart");
-      EXPECT_TRUE(network_->connect(n, nodes_[n]->pid()));
-      nodes_[n]->say("connected");
+      EXPECT_TRUE(network_->take_in(n, *nodes_[n]));
     }
     addresses_[n] = hear(n);
   }
@@ -298,10 +296,7 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
   // In the peer's process.
   int run(uint32_t n, const Child::Side& test) {
     if (network_ != nullptr) {
-      if (!OwnNetwork::leave_for_own()) return 1;
-      test.say("apart");
-      test.hear();
-      if (!OwnNetwork::take_address(n)) return 1;
+      if (!OwnNetwork::move_in(n, test)) return 1;
     }
     set_log_level(LogLevel::off);
     Config config;

@@ -66,17 +66,12 @@ class ShmNamespaces : public testing::Test {
   template <typename Body>
   void start(uint32_t number, const Place& place, Body body) {
     processes_[number] = std::make_unique<Child>([=](const Child::Side& test) {
-      if (!OwnNetwork::leave_for_own()) return 1;
-      test.say("apart");
-      test.hear();
-      if (!OwnNetwork::take_address(number)) return 1;
+      if (!OwnNetwork::move_in(number, test)) return 1;
       if (place.has_own_users && !leave_for_own_users()) return 1;
       body(test);
       return testing::Test::HasFailure() ? 1 : 0;
     });
-    EXPECT_EQ(hear(number), "apart");
-    EXPECT_TRUE(network_->connect(number, processes_[number]->pid()));
-    processes_[number]->say("connected");
+    EXPECT_TRUE(network_->take_in(number, *processes_[number]));
   }
   std::string hear(uint32_t number) {
     return processes_[number]->hear().value_or("(it has ended)");

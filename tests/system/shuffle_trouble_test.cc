@@ -123,9 +123,7 @@ class TroubledCluster {
     nodes_[n] =
         std::make_unique<Child>([this, n](const Child::Side& test) { return run(n, test); });
     if (network_ != nullptr) {
-      EXPECT_EQ(hear(n), "apart");
-      EXPECT_TRUE(network_->connect(n, nodes_[n]->pid()));
-      say(n, "connected");
+      EXPECT_TRUE(network_->take_in(n, *nodes_[n]));
     }
     EXPECT_EQ(hear(n), "opening");
   }
@@ -244,10 +242,7 @@ class TroubledCluster {
   // In the node's process.
   int run(uint32_t n, const Child::Side& test) {
     if (network_ != nullptr) {
-      if (!OwnNetwork::leave_for_own()) return 1;
-      test.say("apart");
-      test.hear();
-      if (!OwnNetwork::take_address(n)) return 1;
+      if (!OwnNetwork::move_in(n, test)) return 1;
     }
     std::optional<Listener> listener = take(listeners_, n, own_address(n, 7100));
     std::optional<Listener> beside;

@@ -77,17 +77,9 @@ void Injector::happen(const Fault& fault) {
   happened_.push_back(fault);
 }
 
-// Anywhere in what they say to each other from now on; the second and later ones also while the first is mended.
 void Injector::cut(const Fault& fault) {
-  using Wire = sim::SimFaults::Wire;
   Chance chance(mix(plan_.seed, fault.at, fault.node, fault.peer));
-  for (uint32_t i = 0; i < fault.count; ++i) {
-    const bool is_back = chance.one_in(2);
-    const auto wire = chance.one_in(2) ? Wire::control : Wire::data;
-    const auto deliveries = static_cast<uint32_t>(chance.below(wire == Wire::control ? 12 : 40));
-    cluster_.faults().cut(is_back ? fault.peer : fault.node, is_back ? fault.node : fault.peer,
-                          wire, deliveries);
-  }
+  cluster_.faults().cut_somewhere(fault.node, fault.peer, fault.count, chance);
 }
 
 bool Injector::cancel(const Fault& fault) {

@@ -42,7 +42,8 @@ class Soak {
 
   Report run(const std::function<void(const Progress&)>& tell) {
     Report report;
-    Status status = start();
+    Status status;
+    if (folder_.path().empty()) status = Status(Code::system_error, "no folder in /dev/shm");
     for (uint64_t number = 0; status.ok() && !is_over(); ++number) {
       status = run_cluster(number);
       progress_.seconds = static_cast<double>(now() - start_) / 1e9;
@@ -67,11 +68,6 @@ class Soak {
   bool is_over() const {
     if (options_.kills != 0) return progress_.killed.count >= options_.kills;
     return now() - start_ >= static_cast<base::Nanoseconds>(options_.seconds * 1e9);
-  }
-
-  Status start() {
-    if (folder_.path().empty()) return Status(Code::system_error, "no folder in /dev/shm");
-    return nodes_.start(witness_of(options_));
   }
 
   template <typename Cluster>

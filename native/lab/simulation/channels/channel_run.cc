@@ -16,8 +16,6 @@ namespace {
 
 constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
-using Wire = sim::SimFaults::Wire;
-
 class ChannelRun {
  public:
   explicit ChannelRun(uint64_t seed) : plan_(draw_channel_plan(seed)), peers_(plan_) {
@@ -256,16 +254,9 @@ class ChannelRun {
     ledger_.disturbed[fault.peer] = ledger_.disturbed[fault.other] = true;
   }
 
-  // Anywhere in what they say to each other from now on; the second and later ones also while the first is mended.
   void cut(const PeerFault& fault) {
     Chance chance(mix(plan_.seed, fault.at, fault.peer, fault.other));
-    for (uint32_t i = 0; i < fault.count; ++i) {
-      const bool is_back = chance.one_in(2);
-      const auto wire = chance.one_in(2) ? Wire::control : Wire::data;
-      const auto deliveries = static_cast<uint32_t>(chance.below(wire == Wire::control ? 12 : 40));
-      peers_.faults().cut(is_back ? fault.other : fault.peer, is_back ? fault.peer : fault.other,
-                          wire, deliveries);
-    }
+    peers_.faults().cut_somewhere(fault.peer, fault.other, fault.count, chance);
   }
 
   // The peer's programs end, then what it had; and it may come back.

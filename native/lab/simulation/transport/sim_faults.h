@@ -39,6 +39,17 @@ class SimFaults {
   void cut(uint32_t from, uint32_t to, Wire wire, uint32_t deliveries) {
     cuts_[{from, to, wire}].push_back(deliveries);
   }
+  /// That many cuts, anywhere in what the two say to each other from now on; the second and later ones also while the first is
+  /// mended. `chance`: one_in, below.
+  template <typename Chance>
+  void cut_somewhere(uint32_t a, uint32_t b, uint32_t count, Chance& chance) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const bool is_back = chance.one_in(2);
+      const auto wire = chance.one_in(2) ? Wire::control : Wire::data;
+      const auto deliveries = static_cast<uint32_t>(chance.below(wire == Wire::control ? 12 : 40));
+      cut(is_back ? b : a, is_back ? a : b, wire, deliveries);
+    }
+  }
   /// No two nodes of which this is one are cut off any more.
   void spare(uint32_t node) {
     std::erase_if(cuts_, [node](const auto& each) {
