@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ class QueryCluster {
  public:
   struct Node final : QueryEnvironment {
     void send(uint32_t node, const QueryMessage& message) override {
+      if (sending) std::exchange(sending, nullptr)();
       cluster->wires[number][node].push_back(message);
     }
     void alert_workers() override { ++alerts; }
@@ -41,6 +43,7 @@ class QueryCluster {
 
     QueryCluster* cluster = nullptr;
     uint32_t number = 0;
+    std::function<void()> sending;  // what happens before the next message is queued
     int alerts = 0;
     std::vector<uint32_t> released;
     std::vector<uint32_t> wanted;

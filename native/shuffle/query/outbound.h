@@ -1,4 +1,4 @@
-// Outbound: what a change of the query table leaves to be done when the lock has been given back.
+// Outbound: what a change of the query table leaves to be queued for the network thread, and to be told.
 #pragma once
 
 #include <cstdint>

@@ -19,6 +19,16 @@ namespace {
 TrackedQuery& tracked(Query& query) { return static_cast<TrackedQuery&>(query); }
 const TrackedQuery& tracked(const Query& query) { return static_cast<const TrackedQuery&>(query); }
 
+void tell_failed(QueryEnvironment& environment, const Outbound& out) {
+  for (const auto& [query, cause] : out.failed) {
+    try {
+      environment.query_failed(query, cause);
+    } catch (const std::bad_alloc&) {
+      // Whoever uses it is told all the same.
+    }
+  }
+}
+
 }  // namespace
 
 QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
@@ -36,10 +46,11 @@ void QueryTable::change(Part&& part) {
   Outbound out;
   bool alert = false;
   try {
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);
     alert = part(out);
     drains_.advance(out);
     if (context_.cluster.nodes_change()) link_waits_.hold(out);
+    queue_locked(out);
   } catch (...) {
     {
       std::lock_guard lock(mutex_);
@@ -48,33 +59,27 @@ void QueryTable::change(Part&& part) {
     environment_.alert_workers();
     throw;
   }
-  flush(out, alert);
+  if (alert) environment_.alert_workers();
+  tell_failed(environment_, out);
 }
 
-void QueryTable::flush(Outbound& out, bool alert) {
-  while (!out.messages.empty()) {
-    try {
-      environment_.send(out.messages.front().first, out.messages.front().second);
-      out.messages.pop_front();
-    } catch (const std::bad_alloc&) {
-      std::lock_guard lock(mutex_);
-      unsent_.take(std::move(out));  // at the next tick
-      break;
-    }
-  }
-  for (const auto& [node, cause] : out.offenders) {
-    // What this node's own workers do wrong they are told themselves.
-    if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
-  }
-  for (const uint32_t node : out.let_go) environment_.let_go(node);
-  for (const uint32_t node : out.wanted) environment_.want_link(node);
-  if (alert) environment_.alert_workers();
-  for (const auto& [query, cause] : out.failed) {
-    try {
-      environment_.query_failed(query, cause);
-    } catch (const std::bad_alloc&) {
-      // Whoever uses it is told all the same.
-    }
+// Workers see an outcome at once. Whoever closes the session then gets the lock only when the peers' OUTCOMEs are queued, so
+// that his BYE stands behind them.
+void QueryTable::queue_locked(Outbound& out) {
+  const auto each = [](auto& list, const auto& queue) {
+    for (; !list.empty(); list.pop_front()) queue(list.front());
+  };
+  try {
+    each(out.messages, [&](const auto& m) { environment_.send(m.first, m.second); });
+    each(out.offenders, [&](const auto& offender) {
+      const auto& [node, cause] = offender;
+      // What this node's own workers do wrong they are told themselves.
+      if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
+    });
+    each(out.let_go, [&](uint32_t node) { environment_.let_go(node); });
+    each(out.wanted, [&](uint32_t node) { environment_.want_link(node); });
+  } catch (const std::bad_alloc&) {
+    unsent_.take(std::move(out));  // at the next tick
   }
 }
 

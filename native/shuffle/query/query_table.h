@@ -1,5 +1,5 @@
-// QueryTable: which queries live on this node, how they fail and how they end. Here are its lock, and what is done
-// when that has been given back; known_queries.h has the queries, tracked_query.h each of them.
+// QueryTable: which queries live on this node, how they fail and how they end. Here are its lock, what is queued under it,
+// and what is told when it has been given back; known_queries.h has the queries, tracked_query.h each of them.
 //
 // A query's life on a node: known from its first use here (a shuffle opened, rows or a message of
 // it arrived), failed at any time by anyone, ended by the coordinator's decision:
@@ -38,7 +38,7 @@
 
 namespace faro::shuffle {
 
-/// What the table needs of the node.
+/// What the table needs of the node. Not under the table's lock: alert_workers and query_failed; all else is, and only queues.
 class QueryEnvironment {
  public:
   virtual ~QueryEnvironment() = default;
@@ -48,14 +48,14 @@ class QueryEnvironment {
   virtual void alert_workers() = 0;
   /// Ends the link to a peer that broke the rules. Repeatable.
   virtual void fail_peer(uint32_t node, const Status& cause) = 0;
-  /// A query that this node has to do with has failed here. Once per query. Not under the table's lock. Throws:
+  /// A query that this node has to do with has failed here. Once per query. Throws:
   /// std::bad_alloc, which has no consequence.
   virtual void query_failed(const QueryId& query, const Status& cause) = 0;
   /// No query needs a drained node any more: is_let_go() of it from now on.
   virtual void let_go(uint32_t node) = 0;
   /// A query needs a node that is not linked yet. Repeatable.
   virtual void want_link(uint32_t node) = 0;
-  /// Why a node is not linked, as a query that has waited for it in vain is told. Under the table's lock.
+  /// Why a node is not linked, as a query that has waited for it in vain is told.
   virtual Status why_unlinked(uint32_t node) const = 0;
 };
 
@@ -154,11 +154,12 @@ class QueryTable {
   uint64_t failed_count() const { return context_.report.failed_count(); }
 
  private:
-  /// Does `part`, which says whether workers are to be alerted, under the lock; then sends what it has put out.
+  /// Does `part`, which says whether workers are to be alerted, and queues what it has put out, under the lock; then
+  /// tells the workers and the engine.
   /// Also if it ends by an exception: what has happened to queries must be told.
   template <typename Part>
   void change(Part&& part);
-  void flush(Outbound& out, bool alert);
+  void queue_locked(Outbound& out);
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
   bool lose_node_locked(uint32_t node, const Status& cause, Outbound& out);
   bool tick_locked(Outbound& out);
