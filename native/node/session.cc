@@ -32,6 +32,11 @@ Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
   return SessionAccess::open(settings, std::move(environment));
 }
 
+Status check_open(node::NodeCore& core) {
+  if (!core.presence().is_closed()) return Status::Ok();
+  return Status(Code::session_closed, "the session was closed");
+}
+
 // How threads of asynchronous calls are called in tools.
 constexpr const char* kOpenThread = "faro-open";
 constexpr const char* kAwaitThread = "faro-await";
@@ -163,9 +168,11 @@ Worker& Session::worker(uint32_t local_index) noexcept {
 
 QueryId Session::begin_query() { return core_->queries().begin(); }
 Status Session::declare_query(const QueryId& query, const std::vector<uint32_t>& workers) {
+  FARO_RETURN_IF_ERROR(check_open(*core_));
   return core_->queries().declare(query, workers);
 }
 Status Session::cancel_query(const QueryId& query, std::string_view reason) {
+  FARO_RETURN_IF_ERROR(check_open(*core_));
   return core_->queries().cancel(query,
                                  base::error(Code::query_cancelled, "cancelled on {}: {}",
                                              core_->membership().nodes()[node()].name, reason));

@@ -327,6 +327,8 @@ TEST_P(ChangingSession, what_cannot_be_is_refused) {
   session.worker(0).release_ownership();
   (void)session.close();
   expect_error(Nodes(session).add({2, cluster_.address(2)}), Code::session_closed, {});
+  expect_error(session.declare_query(id, {0, 2}), Code::session_closed, {});
+  expect_error(session.cancel_query(id, "too late"), Code::session_closed, {});
 }
 
 TEST_P(ChangingSession, nodes_agree_on_the_numbers_that_there_are) {

@@ -242,9 +242,9 @@ class Session {
   /// Says which workers take part in a query, if not all of the cluster; with cluster.node_limit, of every query. On
   /// every node that takes part and on the issuer, before any of its workers uses the query. With cluster.node_limit it also
   /// has the nodes linked that the query needs. Until one is, the rings to it are as full ones; if it is not within
-  /// connect.timeout_ms, the query fails with peer_lost, which names it and the cause. Blocks: never. Errors:
-  /// invalid_argument, wrong_state (in use already; on the issuer, a worker of a node that is drained), query_ended; the
-  /// cause with which it has failed already.
+  /// connect.timeout_ms and up to two heartbeats more, the query fails with peer_lost, which names it and the cause. Blocks: never. Errors:
+  /// invalid_argument, wrong_state (in use already; on the issuer, a worker of a node that is drained), query_ended,
+  /// session_closed; the cause with which it has failed already.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason. On a node that takes part, or on the issuer:
