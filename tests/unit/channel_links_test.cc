@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "links/socket_network.h"
 #include "ring/futex_waiter.h"
 #include "support/cluster.h"
+#include "support/cutting_proxy.h"
 #include "support/expect.h"
 
 namespace faro::test {
@@ -21,10 +23,42 @@ namespace {
 
 using Kind = ChannelEvent::Kind;
 
+/// The system's, which the test puts forward.
+class ShiftedClock final : public base::Clock {
+ public:
+  base::Nanoseconds now_ns() const noexcept override {
+    return base::SystemClock::instance().now_ns() + shift_;
+  }
+  void advance(base::Nanoseconds by) { shift_ += by; }
+
+ private:
+  base::Nanoseconds shift_ = 0;
+};
+
+/// Another one's, with a clock of its own.
+class ReactorWithClock final : public transport::Reactor {
+ public:
+  ReactorWithClock(transport::Reactor& inner, const base::Clock& clock)
+      : inner_(inner), clock_(clock) {}
+  Status add(int fd, uint32_t epoll_events, Handler handler) override {
+    return inner_.add(fd, epoll_events, std::move(handler));
+  }
+  void change(int fd, uint32_t epoll_events) override { inner_.change(fd, epoll_events); }
+  void remove(int fd) noexcept override { inner_.remove(fd); }
+  void defer(std::function<void()> task) override { inner_.defer(std::move(task)); }
+  const base::Clock& clock() const override { return clock_; }
+
+ private:
+  transport::Reactor& inner_;
+  const base::Clock& clock_;
+};
+
 /// Never waits, and keeps how long it was to wait.
 class HandDrivenNetwork final : public ForwardingNetwork {
  public:
-  using ForwardingNetwork::ForwardingNetwork;
+  HandDrivenNetwork(std::unique_ptr<links::Network> inner, const base::Clock& clock)
+      : ForwardingNetwork(std::move(inner)), reactor_(ForwardingNetwork::reactor(), clock) {}
+  transport::Reactor& reactor() override { return reactor_; }
   bool run_once(base::Nanoseconds until) override {
     until_ = until;
     return ForwardingNetwork::run_once(0);
@@ -33,10 +67,13 @@ class HandDrivenNetwork final : public ForwardingNetwork {
   base::Nanoseconds until() const { return until_; }
 
  private:
+  ReactorWithClock reactor_;
   base::Nanoseconds until_ = 0;
 };
 
-base::Settings settings() {
+using SettingList = std::vector<std::pair<const char*, const char*>>;
+
+base::Settings settings(const SettingList& more) {
   Config config;
   for (const auto& [key, value] : {std::pair{"cluster.nodes", "127.0.0.1:0"},
                                    {"cluster.node", "0"},
@@ -44,16 +81,21 @@ base::Settings settings() {
                                    {"transport", "tcp"},
                                    {"close.timeout_ms", "20"}})
     EXPECT_TRUE(is_ok(config.set(key, value)));
+  for (const auto& [key, value] : more) EXPECT_TRUE(is_ok(config.set(key, value)));
   return base::Settings::resolve(config).value();
 }
 
 /// An endpoint whose rounds and poller are driven by the test's thread.
 class Side {
  public:
-  Side() {
+  /// The clock outlives it.
+  explicit Side(const base::Clock& clock = base::SystemClock::instance(),
+                const SettingList& more = {})
+      : settings_(settings(more)) {
     auto network = std::make_unique<HandDrivenNetwork>(
         links::SocketNetwork::create(settings_, links::Listener::bind("127.0.0.1:0").value())
-            .value());
+            .value(),
+        clock);
     network_ = network.get();
     core_ = endpoint::EndpointCore::open(settings_, {}, std::move(network), [] {
               return std::make_unique<ring::FutexWaiter>();
@@ -85,7 +127,7 @@ class Side {
   std::vector<ChannelEvent> events;
 
  private:
-  const base::Settings settings_ = settings();
+  const base::Settings settings_;
   HandDrivenNetwork* network_ = nullptr;
   std::unique_ptr<endpoint::EndpointCore> core_;
 };
@@ -184,6 +226,55 @@ TEST_F(EndpointRounds, drain_no_channel_as_idle_that_waits_for_room_or_whose_fra
   turn_until([&] { return client_.count(Kind::closed) == 1 && server_.count(Kind::closed) == 1; });
   EXPECT_EQ(client_.poller().status(id).message(), "idle");
   EXPECT_TRUE(is_ok(server_.poller().status(at_server)));
+}
+
+// The look comes while there is no connection, and finds nothing to look at.
+TEST(IdleChannel, is_drained_though_it_was_being_mended_when_idle_ones_were_looked_for) {
+  constexpr base::Nanoseconds kSecond = 1'000'000'000;
+  const SettingList settings = {{"channel.idle_ms", "40000"},
+                                {"link.mend_ms", "3600000"},
+                                {"liveness.timeout_ms", "3600000"},
+                                {"close.timeout_ms", "30000"}};
+  ShiftedClock clock;
+  Side client(clock, settings), server(clock, settings);
+  CuttingProxy proxy(server.core().address());
+  ASSERT_TRUE(proxy.is_ready());
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto turn_until = [&](const std::function<bool()>& reached) {
+    while (!reached()) {
+      client.turn(), server.turn();
+      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error("it never happens");
+    }
+  };
+  const ChannelId id = client.poller().connect(proxy.address(), {}).value();
+  turn_until([&] { return client.count(Kind::opened) == 1 && server.count(Kind::opened) == 1; });
+  proxy.separate();
+  for (int turn = 0; turn < 10; ++turn) client.turn(), server.turn();
+  clock.advance(11 * kSecond);  // the next look
+  for (int turn = 0; turn < 10; ++turn) client.turn(), server.turn();
+  proxy.reunite();
+  ASSERT_FALSE(client.poller().claim(id, 8, 8).empty());
+  ASSERT_EQ(client.poller().commit(id, 8), Outcome::done);
+  turn_until([&] { return server.count(Kind::frame) == 1; });
+  const ChannelEvent frame = server.events.back();
+  server.poller().release(frame.channel, frame.token);
+  const auto are_open = [&] {  // no time passes while it is drained
+    return client.poller().is_open(id) && server.poller().is_open(frame.channel);
+  };
+  for (int look = 0; look < 10 && are_open(); ++look) {
+    clock.advance(11 * kSecond);
+    for (int turn = 0; turn < 10; ++turn) client.turn(), server.turn();
+  }
+  EXPECT_FALSE(are_open()) << "it is not drained";
+  turn_until([&] { return client.count(Kind::closed) == 1 && server.count(Kind::closed) == 1; });
+  // Both have the same setting: either may be the one that has drained it.
+  const Status at_client = client.poller().status(id);
+  const Status at_server = server.poller().status(frame.channel);
+  for (const Status* const each : {&at_client, &at_server}) {
+    EXPECT_TRUE(each->ok() || contains(std::string(each->message()), "channel.idle_ms = 40000"))
+        << each->to_string();
+  }
+  EXPECT_FALSE(at_client.ok() && at_server.ok());
 }
 
 /// Counts how often a poller reads the sockets; has nothing else.
