@@ -49,11 +49,11 @@ bool can_send(const Channel& channel) {
 // To say that nothing more comes, whatever the poller waits for.
 bool needs_room(const Channel& channel) { return channel.sending == Channel::Sending::ends; }
 
-// Whether there is something to tell, or to do, of a channel that is to be visited, beside frames.
+// Whether there is something to tell, or to do, of a channel that is to be visited, beside frames: also if it has ended and can
+// be forgotten.
 bool has_more_than_frames(const Channel* channel) {
   return (!channel->told_opened && channel->link != nullptr) || channel->end.has_value() ||
-         channel->owes_taken || channel->owes_closing ||
-         (channel->told_closed && channel->held == 0);  // it can be forgotten
+         channel->owes_taken || channel->owes_closing;
 }
 
 bool has(WakeFor reasons, WakeFor reason) {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -201,6 +202,20 @@ TEST_P(QuietFrame, is_seen_when_there_is_no_room_left) {
   client_.expect(Kind::room);
 }
 
+// A larger claim found none: it finds some when the peer has read all.
+TEST_P(QuietFrame, is_seen_while_its_channel_waits_for_room) {
+  int sent = 0;
+  while (client_sends(std::string(900, 'x'))) ++sent;
+  std::vector<ChannelEvent> held;
+  for (int frame = 0; frame < sent; ++frame) held.push_back(server_.expect(Kind::frame));
+  // A wait would find it at its end in any case.
+  const int descriptor = server_.poller().descriptor().value();
+  ASSERT_EQ(server_.poller().arm(), Outcome::would_wait);
+  ASSERT_TRUE(client_sends("small", Notice::quiet)) << "there is no room for it";
+  EXPECT_TRUE(is_readable(descriptor, kAtMostMs));
+  server_.expect_frame("small");
+}
+
 // The end of a channel finds no room, too, and nothing else was ever posted.
 TEST_P(QuietFrame, is_seen_when_there_is_no_room_to_drain_its_channel) {
   int sent = 0;
@@ -287,6 +302,33 @@ TEST_P(WaitingOver, for_nothing_does_not_keep_a_channel_from_being_drained) {
   EXPECT_TRUE(is_ok(server_.expect_closed(at_server_)));
 }
 
+// A channel is given back when its last frame is released and its poller has looked at it once more.
+TEST_P(WaitingOver, for_nothing_is_ended_by_the_last_frame_of_a_closed_channel) {
+  EndpointSide server(config_of(GetParam()), {.channel_limit = 1});
+  const ChannelId first = client_.connect(server);
+  client_.expect(Kind::opened);
+  server.expect(Kind::opened);
+  ASSERT_TRUE(client_.send(first, "last"));
+  const ChannelEvent frame = server.expect(Kind::frame);
+  client_.poller().close(first, Closing::now);
+  EXPECT_EQ(client_.expect_closed(first).code(), Code::closed);
+  EXPECT_EQ(server.expect_closed(frame.channel).code(), Code::closed);
+  for (const WakeFor reasons : {WakeFor::nothing, WakeFor::room})
+    EXPECT_EQ(server.poller().wait(Wait::none(), reasons), Outcome::would_wait) << "it is held";
+  server.poller().release(frame.channel, frame.token);
+  for (const WakeFor reasons : {WakeFor::nothing, WakeFor::room})
+    EXPECT_EQ(server.poller().wait(Wait::none(), reasons), Outcome::done);
+  ChannelEvent none[1];
+  EXPECT_TRUE(server.poller().poll(none).empty());
+  EXPECT_EQ(server.poller().wait(Wait::none(), WakeFor::nothing), Outcome::would_wait);
+  // The network thread gives it back a moment later.
+  for (;;) {
+    const ChannelId next = client_.connect(server);
+    if (client_.next().kind == Kind::opened) break;
+    ASSERT_EQ(client_.poller().status(next).code(), Code::limit_exceeded);
+  }
+}
+
 // Each waits for one thing only, the one that the other's work brings; both let go of it and arm for it again all the time.
 TEST_P(WaitingOver, for_one_thing_at_a_time_misses_nothing) {
   constexpr int kFrames = 20'000;
@@ -365,6 +407,32 @@ TEST_P(ArmedPoller, is_told_of_a_wake_and_of_the_end_of_its_endpoint) {
   ASSERT_TRUE(is_readable(descriptor, kAtMostMs));
   EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
   EXPECT_EQ(poller.arm(), Outcome::failed);
+}
+
+// It closes when the callback has returned: until then an event loop goes on.
+TEST_P(ArmedPoller, is_told_of_the_end_of_its_endpoint_that_a_callback_has_closed) {
+  Endpoint* endpoint = nullptr;
+  std::promise<void> closes, goes_on;
+  EndpointSide server(config_of(GetParam()), {.accept = [&](const ChannelRequest&) {
+                        if (endpoint != nullptr) {
+                          endpoint->close();
+                          closes.set_value();
+                          goes_on.get_future().wait_for(std::chrono::seconds(8));
+                        }
+                        return ChannelAcceptance{};
+                      }});
+  client_.connect(server);
+  client_.expect(Kind::opened);
+  const ChannelId channel = server.expect(Kind::opened).channel;
+  Poller& poller = server.poller();
+  const int descriptor = poller.descriptor().value();
+  endpoint = &server.endpoint();
+  client_.connect(server);
+  closes.get_future().wait();
+  EXPECT_EQ(poller.arm(), Outcome::would_wait);
+  goes_on.set_value();
+  ASSERT_TRUE(is_readable(descriptor, kAtMostMs));
+  EXPECT_EQ(server.expect_closed(channel).code(), Code::closed);
 }
 
 TEST_P(ArmedPoller, that_waits_instead_is_not_armed_any_more) {
