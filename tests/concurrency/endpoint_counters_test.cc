@@ -1,5 +1,6 @@
 // What an endpoint counts, as another process reads it, while its channels come and go.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -189,6 +190,25 @@ TEST_F(EndpointCounters, show_a_poller_that_sleeps) {
   EXPECT_EQ(view.pollers[0].polls, 0u);
   side.poller().wake();
   sleeper.join();
+  EXPECT_EQ(read("side").pollers[0].asleep_ns, 0u);
+}
+
+TEST_F(EndpointCounters, show_a_poller_that_is_armed) {
+  EndpointSide side(config_, {.name = "side"});
+  const int descriptor = value_of(side.poller().descriptor());
+  const auto before = read("side").pollers[0];
+  ASSERT_EQ(side.poller().arm(), Outcome::would_wait);
+  const auto armed = read("side").pollers[0];
+  EXPECT_EQ(armed.waits, before.waits + 1);
+  EXPECT_EQ(armed.sleeps, before.sleeps + 1);
+  EXPECT_GT(armed.asleep_ns, 0u);
+  side.poller().wake();
+  pollfd look{descriptor, POLLIN, 0};
+  ASSERT_EQ(poll(&look, 1, 30'000), 1);
+  EXPECT_EQ(read("side").pollers[0].asleep_ns, 0u);
+  // What is found at once is no sleep.
+  ASSERT_EQ(side.poller().arm(), Outcome::done);
+  EXPECT_EQ(read("side").pollers[0].sleeps, armed.sleeps);
   EXPECT_EQ(read("side").pollers[0].asleep_ns, 0u);
 }
 

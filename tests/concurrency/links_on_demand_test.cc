@@ -224,6 +224,22 @@ TEST_P(LinksOnDemand, a_node_that_was_never_linked_is_drained_and_removed) {
   cluster_.expect_working({0, 1, 5});
 }
 
+// Links are made, and checked, when queries need them.
+TEST(ListOfNodes, takes_no_memory_for_those_that_are_not_linked_at_open) {
+  const HeldAddress own(listen_address(0));
+  std::string list = own.address();
+  for (int node = 1; node < 1000; ++node) list += fmt::format(",worker-{}.example:7000", node);
+  const auto open = [&](const char* wait_for) {
+    return Session::open(value_of(config_of(0, list,
+                                            small_rings({{"cluster.node_limit", "1000"},
+                                                         {"cluster.workers", "2"},
+                                                         {"connect.wait_for", wait_for},
+                                                         {"memory.limit_bytes", "4 MiB"}}))));
+  };
+  EXPECT_TRUE(is_ok(open("none")));
+  expect_error(open("all").status(), Code::resource_limit, {"memory.limit_bytes is 4194304 bytes"});
+}
+
 // Nobody that it is linked with needs the drained node, but the issuer, with which it is not linked yet, does.
 TEST_P(LinksOnDemand, a_drain_waits_for_a_query_whose_nodes_are_not_linked_yet) {
   cluster_.open(0, {0, 1, 2});

@@ -69,11 +69,12 @@ class HandNetwork final : public Network {
   void wake() override {}
   bool wants_thread() const override { return false; }
 
+  base::ManualClock clock;
   std::string dialled;
   Connected connected;
 
  private:
-  test::TestReactor reactor_;
+  test::TestReactor reactor_{clock};
   const std::string nowhere_;
 };
 
@@ -109,6 +110,11 @@ class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owne
   // A process there takes the connection and goes through the handshake.
   void is_answered() {
     const auto wire = std::make_shared<HandWire>();
+    last_ = wire;
+    peer_.handshake.reset();
+    peer_.kept.reset();
+    peer_.admitted.reset();
+    peer_.wire = std::make_shared<HandWire>();
     network_.connected(std::unique_ptr<ControlConnection>(new HandConnection(wire)));
     peer_.begin();
     for (bool moved = true; moved;) {
@@ -133,6 +139,7 @@ class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owne
   HandNetwork network_;
   MendingTransport transport_;
   const std::shared_ptr<HandWire> first_ = std::make_shared<HandWire>();
+  std::shared_ptr<HandWire> last_;  // that was answered
   LinkTable links_{3, 4096};
   LinkMender mender_{network_, ours_.identity, links_};
   Link* link_ = nullptr;
@@ -179,6 +186,28 @@ TEST_P(LinkThatIsMended, is_lost_if_another_process_answers_the_side_that_has_di
   ++peer_.identity.hello.incarnation;
   is_answered();
   EXPECT_EQ(loss_.code(), has_dialled_ ? Code::peer_lost : Code::ok);
+}
+
+// A connection that breaks again as soon as it has been made, for instance behind something that lets short messages pass only.
+TEST_P(LinkThatIsMended, is_dialled_after_longer_and_longer_pauses_if_each_connection_breaks) {
+  constexpr base::Nanoseconds kMs = 1'000'000;
+  breaks();
+  for (const base::Nanoseconds pause : {1, 2, 4, 8, 16, 32, 64, 128, 250, 250}) {
+    is_answered();
+    EXPECT_TRUE(peer_.admitted);
+    EXPECT_EQ(link_->attached(), has_dialled_);
+    mender_.advance(network_.clock.now_ns());  // as each round does
+    if (has_dialled_) last_->handler->on_closed(Status(Code::peer_lost, "it has broken again"));
+    ASSERT_TRUE(link_->state().is(LinkState::mending));
+    ASSERT_FALSE(link_->attached());
+    network_.connected = nullptr;
+    mender_.advance(network_.clock.now_ns());
+    ASSERT_FALSE(network_.connected) << "at once";
+    ASSERT_EQ(mender_.next_deadline() - network_.clock.now_ns(), pause * kMs);
+    network_.clock.advance(pause * kMs);
+    mender_.advance(network_.clock.now_ns());
+    ASSERT_TRUE(network_.connected);
+  }
 }
 
 TEST_P(LinkThatIsMended, is_that_of_the_very_peer_and_number) {
