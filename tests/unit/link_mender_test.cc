@@ -210,6 +210,27 @@ TEST_P(LinkThatIsMended, is_dialled_after_longer_and_longer_pauses_if_each_conne
   }
 }
 
+// The pauses of one mending are not those of the next.
+TEST_P(LinkThatIsMended, is_dialled_at_once_if_it_breaks_when_it_had_been_mended) {
+  breaks();
+  if (has_dialled_) {
+    is_answered();
+  } else {
+    last_ = std::make_shared<HandWire>();
+    link_->resume(std::make_unique<HandConnection>(last_), {});
+  }
+  last_->handler->on_message(wire::encode_resume({}));
+  if (has_dialled_)
+    last_->handler->on_message(wire::encode(wire::LinkChoice{"fake", {}, std::nullopt, 9}));
+  last_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+  ASSERT_TRUE(link_->state().is(LinkState::up)) << loss_.to_string();
+  mender_.advance(network_.clock.now_ns());  // as each round does
+  network_.connected = nullptr;
+  last_->handler->on_closed(Status(Code::peer_lost, "a switch has started again"));
+  mender_.advance(network_.clock.now_ns());
+  EXPECT_TRUE(network_.connected);
+}
+
 TEST_P(LinkThatIsMended, is_that_of_the_very_peer_and_number) {
   wire::Hello hello = peer_.identity.hello;
   hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
