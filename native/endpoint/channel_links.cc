@@ -492,6 +492,12 @@ void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
       !was_up || cause.code() == Code::protocol_error || cause.code() == Code::deadline_exceeded;
   links_.retire(link.place());
   if (entry.is_told) return;
+  // Its data connection was not made, as where too many come at once: that may succeed later.
+  if (!was_up && entry.dialler != nullptr && cause.code() == Code::connect_failed) {
+    entry.last_failure = cause;
+    counts_.note_failure(entry.id, cause);
+    return entry.dialler->retry(cause);
+  }
   end(entry, base::error(keeps_code ? cause.code() : Code::peer_lost, "{}{}: {}", link.name(),
                          was_up ? " is lost" : "", cause.message()));
 }
