@@ -108,6 +108,8 @@ TEST_P(EndpointProcesses,
     Child child([&](const Child::Side& parent) {
       EndpointSide side(config_, {.name = "child"});
       (void)side.connect(parent.hear());
+      side.expect(Kind::opened);
+      parent.say("opened");
       for (;;) (void)side.next();
       return 0;
     });
@@ -115,6 +117,7 @@ TEST_P(EndpointProcesses,
     CuttingProxy proxy(server.address());
     child.say(proxy.address());
     const ChannelId id = server.expect(Kind::opened).channel;
+    EXPECT_EQ(child.hear(), "opened");  // or its link would not be mended
     if (breaks) proxy.separate();
     child.signal(SIGKILL);
     const Status cause = server.expect_closed(id);
