@@ -56,6 +56,7 @@ Result<std::vector<Row>> measure_all(const Flags& flags, const Config& config) {
     return Status::Ok();
   };
   FARO_RETURN_IF_ERROR(add("copies; futex", ChannelCarrier::copies, config));
+  FARO_RETURN_IF_ERROR(add("bare ring", ChannelCarrier::bare_ring, config));
   for (const std::string& transport : transports_of(config)) {
     Config each = config;
     FARO_RETURN_IF_ERROR(each.set("transport", transport));

@@ -45,7 +45,7 @@ class QueryCluster {
     QueryCluster* cluster = nullptr;
     uint32_t number = 0;
     std::function<void()> sending;  // what happens before the next message is queued
-    std::atomic<int> alerts = 0;  // outside the table's lock
+    std::atomic<int> alerts = 0;    // outside the table's lock
     std::vector<uint32_t> released;
     std::vector<uint32_t> wanted;
     std::vector<std::pair<uint32_t, Status>> offenders;

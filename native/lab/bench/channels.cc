@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -325,10 +326,66 @@ class CopiedFrames final : public Party {
   std::vector<std::byte> ring_;
 };
 
-/// Sleeps until it is its turn, and gives the other one the turn.
-class FutexTrips final : public Party {
+/// A ring that carries frames of one size and nothing else: what two processes cannot have for less.
+class BareRingFrames final : public Party {
  public:
-  FutexTrips(const ChannelJob& job, bool first) : job_(job), mine_(first ? 0 : 1) {}
+  BareRingFrames(const ChannelJob& job, bool sends)
+      : job_(job), sends_(sends), slots_(slots(job)), frames_(job.frame_bytes) {}
+  static uint32_t slots(const ChannelJob& job) { return job.ring_bytes / job.frame_bytes; }
+  static size_t shared_bytes(const ChannelJob& job) {
+    return sizeof(Positions) + size_t{slots(job)} * job.frame_bytes;
+  }
+  Status open(GroupMember& member) {
+    positions_ = static_cast<Positions*>(member.shared_area());
+    ring_ = reinterpret_cast<std::byte*>(positions_ + 1);
+    return Status::Ok();
+  }
+  Status run_round() override {
+    right_ = 0;
+    const uint64_t begin = positions_->begin(sends_);
+    for (uint64_t number = 0; number < job_.frame_count; ++number) {
+      const std::span<std::byte> frame = frames_.next();
+      std::byte* const slot = ring_ + (begin + number) % slots_ * job_.frame_bytes;
+      if (sends_) {
+        FrameBuffers::number(frame, number);
+        const auto is_full = [&] { return begin + number - positions_->read.load() == slots_; };
+        while (is_full()) sched_yield();
+        std::memcpy(slot, frame.data(), frame.size());
+        positions_->written.store(begin + number + 1);
+        continue;
+      }
+      while (positions_->written.load() == begin + number) sched_yield();
+      std::memcpy(frame.data(), slot, frame.size());
+      positions_->read.store(begin + number + 1);
+      right_ += FrameBuffers::has_number(frame, number);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  // Frames since the group began.
+  struct Positions {
+    alignas(64) std::atomic<uint64_t> written;
+    alignas(64) std::atomic<uint64_t> read;
+    uint64_t begin(bool sends) const { return (sends ? written : read).load(); }
+  };
+
+  const ChannelJob job_;
+  const bool sends_;
+  const uint32_t slots_;
+  FrameBuffers frames_;
+  Positions* positions_ = nullptr;
+  std::byte* ring_ = nullptr;
+};
+
+/// How one of two processes waits for its turn.
+enum class TurnWait : uint8_t { yields, sleeps };
+
+/// Waits until it is its turn, and gives the other one the turn.
+class TurnTrips final : public Party {
+ public:
+  TurnTrips(const ChannelJob& job, bool first, TurnWait wait)
+      : job_(job), mine_(first ? 0 : 1), wait_(wait) {}
   Status open(GroupMember& member) {
     turn_ = static_cast<std::atomic<uint32_t>*>(member.shared_area());
     return Status::Ok();
@@ -337,18 +394,26 @@ class FutexTrips final : public Party {
     right_ = 0;
     for (uint64_t trip = 0; trip < job_.trip_count; ++trip) {
       uint32_t turn;
-      while ((turn = turn_->load(std::memory_order_acquire)) != mine_)
-        syscall(SYS_futex, turn_, FUTEX_WAIT, turn, nullptr, nullptr, 0);
+      while ((turn = turn_->load(std::memory_order_acquire)) != mine_) wait_while(turn);
       turn_->store(1 - mine_, std::memory_order_release);
-      syscall(SYS_futex, turn_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+      if (wait_ == TurnWait::sleeps) syscall(SYS_futex, turn_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
       ++right_;
     }
     return Status::Ok();
   }
 
  private:
+  void wait_while(uint32_t turn) {
+    if (wait_ == TurnWait::yields) {
+      sched_yield();
+    } else {
+      syscall(SYS_futex, turn_, FUTEX_WAIT, turn, nullptr, nullptr, 0);
+    }
+  }
+
   const ChannelJob job_;
   const uint32_t mine_;
+  const TurnWait wait_;
   std::atomic<uint32_t>* turn_ = nullptr;
 };
 
@@ -362,11 +427,11 @@ double median(std::vector<double> values) {
 /// `make(process)` makes the party of a process, which then opens with `open`.
 template <typename Make, typename Open>
 Result<ChannelFigures> run(const ChannelJob& job, uint32_t processes, uint64_t right,
-                           const Make& make, const Open& open) {
+                           const Make& make, const Open& open, size_t shared_bytes = 64) {
   ProcessGroupOptions options;
   options.process_count = processes;
   options.round_count = 1 + job.rounds;
-  options.shared_bytes = 64;
+  options.shared_bytes = shared_bytes;
   FARO_ASSIGN_OR_RETURN(auto group, ProcessGroup::create(options));
   FARO_ASSIGN_OR_RETURN(const auto rounds, group.run([&](GroupMember& member) -> Status {
     auto party = make(member.process());
@@ -411,6 +476,13 @@ Result<ChannelFigures> run_frames(const ChannelJob& job, ChannelCarrier carrier,
         job, 1, right, [&](uint32_t) { return std::make_unique<CopiedFrames>(job); },
         [](CopiedFrames& party, GroupMember& member) { return party.open(member); });
   }
+  if (carrier == ChannelCarrier::bare_ring) {
+    return run(
+        job, 2, right,
+        [&](uint32_t process) { return std::make_unique<BareRingFrames>(job, process == 0); },
+        [](BareRingFrames& party, GroupMember& member) { return party.open(member); },
+        BareRingFrames::shared_bytes(job));
+  }
   if (carrier == ChannelCarrier::socket) {
     return run(
         job, 2, right,
@@ -429,11 +501,12 @@ Result<ChannelFigures> run_frames(const ChannelJob& job, ChannelCarrier carrier,
 Result<ChannelFigures> run_trips(const ChannelJob& job, ChannelCarrier carrier,
                                  const Config& config) {
   const uint64_t right = 2 * job.trip_count;
-  if (carrier == ChannelCarrier::copies) {
+  if (carrier == ChannelCarrier::copies || carrier == ChannelCarrier::bare_ring) {
+    const TurnWait wait = carrier == ChannelCarrier::copies ? TurnWait::sleeps : TurnWait::yields;
     return run(
         job, 2, right,
-        [&](uint32_t process) { return std::make_unique<FutexTrips>(job, process == 0); },
-        [](FutexTrips& party, GroupMember& member) { return party.open(member); });
+        [&](uint32_t process) { return std::make_unique<TurnTrips>(job, process == 0, wait); },
+        [](TurnTrips& party, GroupMember& member) { return party.open(member); });
   }
   if (carrier == ChannelCarrier::socket) {
     return run(

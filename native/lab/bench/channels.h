@@ -1,5 +1,5 @@
 // What a channel costs: frames from one process to another, and empty frames there and back, beside what cannot be had for
-// less: the two copies alone, a socket that does the same, two processes that wake each other.
+// less: the two copies alone, a bare ring, a socket that does the same, two processes that wake each other.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct ChannelJob {
 
 /// What carries the frames of a job.
 enum class ChannelCarrier : uint8_t {
-  copies,   ///< one process copies each frame twice
+  copies,  ///< one process copies each frame twice
+  bare_ring,  ///< two processes, as many frames in shared memory as fit the ring, two positions; who waits yields
   channel,  ///< an endpoint each, over the transport of the configuration
   socket,   ///< writev of a header and the frame, read into place; TCP over loopback
 };
@@ -43,7 +44,7 @@ struct ChannelFigures {
 /// Frames one way. Blocks: as long as it takes. Errors: as ProcessGroup::run.
 Result<ChannelFigures> run_frames(const ChannelJob& job, ChannelCarrier carrier,
                                   const Config& config);
-/// Empty frames there and back. `copies`: two processes that wake each other by a futex.
+/// Empty frames there and back. `copies`: two processes that wake each other by a futex; `bare_ring`: that yield.
 Result<ChannelFigures> run_trips(const ChannelJob& job, ChannelCarrier carrier,
                                  const Config& config);
 
