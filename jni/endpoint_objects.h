@@ -37,6 +37,15 @@ struct RingMemoryState {
   Owned<faro_ring_memory> memory;
 };
 
+/// Java's number of a channel: the generation above the index.
+inline jlong long_of(faro_channel_id channel) {
+  return static_cast<jlong>(uint64_t{channel.generation} << 32 | uint64_t{channel.index});
+}
+inline faro_channel_id id_of(jlong channel) {
+  const auto number = static_cast<uint64_t>(channel);
+  return {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
+}
+
 inline HandleTable<EndpointState>& endpoints() {
   // Never destroyed: Java threads may still call while the process ends.
   static auto* const table = new HandleTable<EndpointState>;

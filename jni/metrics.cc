@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "faro/c.h"
+#include "jni/endpoint_objects.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
@@ -116,6 +117,33 @@ struct Counters<faro_received_metrics> {
                                               FARO_COUNTER(bytes_spilled)};
 };
 
+template <>
+struct Counters<faro_endpoint_metrics> {
+  using Metrics = faro_endpoint_metrics;
+  static constexpr const char* kOf = "endpoint";
+  static constexpr Counter<Metrics> kAll[] = {
+      FARO_COUNTER(channels_opened), FARO_COUNTER(channels_closed),
+      FARO_COUNTER(channels_lost),   FARO_COUNTER(channels_refused),
+      FARO_COUNTER(memory_bytes),    FARO_COUNTER(memory_limit_bytes),
+      FARO_COUNTER(polls),           FARO_COUNTER(events),
+      FARO_COUNTER(waits),           FARO_COUNTER(sleeps)};
+};
+
+template <>
+struct Counters<faro_channel_traffic> {
+  using Metrics = faro_channel_traffic;
+  static constexpr const char* kOf = "channel";
+  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(frames_sent),
+                                              FARO_COUNTER(bytes_sent),
+                                              FARO_COUNTER(transfers),
+                                              FARO_COUNTER(no_room),
+                                              FARO_COUNTER(frames_received),
+                                              FARO_COUNTER(bytes_received),
+                                              FARO_COUNTER(read_notifications),
+                                              FARO_COUNTER(unreleased_bytes),
+                                              FARO_COUNTER(mended)};
+};
+
 #undef FARO_COUNTER
 
 // No counter of faro/metrics.h is left out: they stand behind each other, after what they are of.
@@ -133,6 +161,10 @@ static_assert(sizeof(faro_received_metrics) ==
 static_assert(offsetof(faro_shuffle_metrics, sent) ==
               offsetof(faro_shuffle_metrics, blocked_on_room) +
                   kCountersBytes<faro_shuffle_metrics>);
+
+static_assert(sizeof(faro_channel_traffic) == kCountersBytes<faro_channel_traffic>);
+static_assert(offsetof(faro_endpoint_metrics, all) ==
+              sizeof(uint64_t) + kCountersBytes<faro_endpoint_metrics>);
 
 template <typename T>
 void append_names(std::string& text) {
@@ -163,6 +195,8 @@ jbyteArray names(JNIEnv* env, jclass) {
   append_names<faro_shuffle_metrics>(text);
   append_names<faro_sent_metrics>(text);
   append_names<faro_received_metrics>(text);
+  append_names<faro_endpoint_metrics>(text);
+  append_names<faro_channel_traffic>(text);
   return bytes_of(env, text);
 }
 
@@ -248,10 +282,49 @@ jbyteArray transports(JNIEnv* env, jclass, jlong handle) {
   return bytes_of(env, text);
 }
 
-const std::array kMethods{method("names", "()[B", names), method("snapshot", "(J)[J", snapshot),
+struct ToldChannels {
+  std::vector<jlong> values;
+  std::string texts;
+};
+
+// Appends of a channel: its name, poller, counters; three lines.
+void append_channel(void* to, const faro_channel_metrics* channel) {
+  auto& [values, texts] = *static_cast<ToldChannels*>(to);
+  values.insert(values.end(), {long_of(channel->channel), channel->poller});
+  append_values(values, channel->traffic);
+  for (const char* text : {channel->peer, channel->address, channel->transport})
+    texts.append(text).append("\n");
+}
+
+// Numbers and texts. The numbers: what faro/c.h has answered; the endpoint's counters; of all its channels; of each.
+jobjectArray endpoint(JNIEnv* env, jclass, jlong handle) {
+  const std::shared_ptr<EndpointState> state = endpoints().find(handle);
+  ToldChannels channels;
+  std::vector<jlong> values;
+  if (state == nullptr) {
+    values.push_back(fail(Code::closed, "the endpoint was closed"));
+  } else {
+    faro_endpoint_metrics metrics{};
+    metrics.size = sizeof metrics;
+    values.push_back(result(
+        faro_endpoint_read_metrics(state->handle.get(), &metrics, append_channel, &channels)));
+    append_values(values, metrics);
+    append_values(values, metrics.all);
+    values.insert(values.end(), channels.values.begin(), channels.values.end());
+  }
+  const jobjectArray told = env->NewObjectArray(2, env->FindClass("java/lang/Object"), nullptr);
+  if (told == nullptr) return nullptr;
+  env->SetObjectArrayElement(told, 0, longs_of(env, values));
+  env->SetObjectArrayElement(told, 1, bytes_of(env, channels.texts));
+  return told;
+}
+
+const std::array kMethods{method("names", "()[B", names),
+                          method("snapshot", "(J)[J", snapshot),
                           method("shuffles", "(JJJI)[J", shuffles_of),
                           method("shuffle", "(J)[J", shuffle),
-                          method("transports", "(J)[B", transports)};
+                          method("transports", "(J)[B", transports),
+                          method("endpoint", "(J)[Ljava/lang/Object;", endpoint)};
 
 }  // namespace
 

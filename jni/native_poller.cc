@@ -21,12 +21,6 @@ namespace {
 
 jint closed() { return fail(Code::closed, "the endpoint was closed"); }
 
-// Java's number of a channel: the generation above the index.
-faro_channel_id id_of(jlong channel) {
-  const auto number = static_cast<uint64_t>(channel);
-  return {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
-}
-
 jint answer(faro_outcome outcome) { return result(outcome_of(outcome), failure_of_c); }
 
 // Where the last claim is described, for as long as the poller exists.
@@ -52,8 +46,7 @@ jint connect(JNIEnv* env, jobject, jlong handle, jbyteArray address, jint send_b
   faro_channel_id channel{};
   const jint connected =
       result(faro_poller_connect(state->handle, text_of(env, address).c_str(), &spec, &channel));
-  const auto number =
-      static_cast<jlong>(uint64_t{channel.generation} << 32 | uint64_t{channel.index});
+  const jlong number = long_of(channel);
   if (connected == 0) env->SetLongArrayRegion(to, 0, 1, &number);
   return connected;
 }

@@ -109,6 +109,47 @@ Status check_reasons(int32_t wake_for) {
                 "wake_for is not one of 0 … 3: " + std::to_string(wake_for));
 }
 
+faro_channel_traffic told_of(const faro::ChannelTraffic& traffic) {
+  return {traffic.frames_sent,
+          traffic.bytes_sent,
+          traffic.transfers,
+          traffic.no_room,
+          traffic.frames_received,
+          traffic.bytes_received,
+          traffic.read_notifications,
+          traffic.unreleased_bytes,
+          traffic.mended};
+}
+
+faro_endpoint_metrics told_of(const faro::EndpointMetrics& metrics) {
+  faro_endpoint_metrics told{};
+  told.channels_opened = metrics.channels_opened;
+  told.channels_closed = metrics.channels_closed;
+  told.channels_lost = metrics.channels_lost;
+  told.channels_refused = metrics.channels_refused;
+  told.memory_bytes = metrics.memory_bytes;
+  told.memory_limit_bytes = metrics.memory_limit_bytes;
+  told.polls = metrics.polls;
+  told.events = metrics.events;
+  told.waits = metrics.waits;
+  told.sleeps = metrics.sleeps;
+  told.all = told_of(metrics.all);
+  return told;
+}
+
+faro_channel_metrics told_of(const faro::ChannelMetrics& channel) {
+  faro_channel_metrics told{};
+  told.size = sizeof told;
+  told.version = FARO_ABI_VERSION;
+  told.channel = id_of(channel.channel);
+  told.poller = channel.poller;
+  told.peer = channel.peer.c_str();
+  told.address = channel.address.c_str();
+  told.transport = channel.transport.c_str();
+  told.traffic = told_of(channel.traffic);
+  return told;
+}
+
 // Of a channel that takes no frames.
 Status why_not_open(const faro_poller& poller, faro_channel_id channel) {
   const Status status = poller.poller.status(id_of(channel));
@@ -149,6 +190,22 @@ faro_code faro_endpoint_poller(faro_endpoint* endpoint, uint32_t index, faro_pol
       return Status(Code::invalid_argument, "there is no poller " + std::to_string(index) + " of " +
                                                 std::to_string(endpoint->pollers.size()));
     *poller = &endpoint->pollers[index];
+    return Status::Ok();
+  });
+}
+
+faro_code faro_endpoint_read_metrics(const faro_endpoint* endpoint, faro_endpoint_metrics* metrics,
+                                     faro_tell_channel tell, void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(endpoint, "endpoint"));
+    FARO_RETURN_IF_ERROR(need_struct(metrics, "metrics"));
+    FARO_ASSIGN_OR_RETURN(const faro::EndpointMetrics now, endpoint->endpoint->metrics());
+    fill(*metrics, told_of(now));
+    if (tell == nullptr) return Status::Ok();
+    for (const faro::ChannelMetrics& channel : now.channels) {
+      const faro_channel_metrics told = told_of(channel);
+      tell(context, &told);
+    }
     return Status::Ok();
   });
 }

@@ -49,6 +49,13 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(const Config& config, EndpointS
 const std::string& Endpoint::address() const noexcept { return core_->address(); }
 uint32_t Endpoint::poller_count() const noexcept { return core_->poller_count(); }
 Poller& Endpoint::poller(uint32_t index) noexcept { return *pollers_[index]; }
+Result<EndpointMetrics> Endpoint::metrics() const {
+  try {
+    return core_->metrics();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::resource_limit, "the process has no memory left to read the counters");
+  }
+}
 void Endpoint::close() noexcept { core_->close(); }
 
 Result<ChannelId> Poller::connect(std::string_view address, const ChannelSpec& spec) {

@@ -42,6 +42,8 @@ class EndpointCore final : private ChannelNetwork {
     ready_watch_.stop();
     counts_.close();
   }
+  /// As faro::Endpoint::metrics. Throws: std::bad_alloc.
+  Result<EndpointMetrics> metrics() const { return counts_.metrics(); }
   /// Channels that have not been forgotten.
   uint32_t channel_count() const { return ids_.count(); }
   /// What links take now. Threads: the network thread's, or while there is none.

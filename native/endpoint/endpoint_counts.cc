@@ -35,6 +35,23 @@ void move_counts(Record& from, Record& to) {
   }
 }
 
+Result<std::unique_ptr<counters::EndpointCounterView>> reader_of(
+    const counters::EndpointFile& file) {
+  return counters::EndpointCounterView::over([&file] { return file.memory(); });
+}
+
+ChannelTraffic traffic_of(const counters::ChannelCounts& counts) {
+  return {.frames_sent = counts.sent.frames_sent,
+          .bytes_sent = counts.sent.bytes_sent,
+          .transfers = counts.sent.transfers,
+          .no_room = counts.sent.no_room,
+          .frames_received = counts.received.frames_received,
+          .bytes_received = counts.received.bytes_received,
+          .read_notifications = counts.received.read_notifications,
+          .unreleased_bytes = counts.received.unreleased_bytes,
+          .mended = counts.counters.mended};
+}
+
 }  // namespace
 
 // An endpoint does not fail because its counters have no file: they then count in private memory. But if the user
@@ -61,14 +78,40 @@ Status EndpointCounts::open(const EndpointSpec& spec) {
   counters::set(file_->endpoint().memory_limit_bytes, settings_.memory_limit_bytes);
   if (settings_.metrics_listen.empty()) return Status::Ok();
   FARO_ASSIGN_OR_RETURN(auto access, metrics::ScrapeAccess::load(settings_));
-  FARO_ASSIGN_OR_RETURN(auto reader, counters::EndpointCounterView::over(
-                                         [file = file_.get()] { return file->memory(); }));
+  FARO_ASSIGN_OR_RETURN(auto reader, reader_of(*file_));
   const std::shared_ptr<counters::EndpointCounterView> view = std::move(reader);
   FARO_ASSIGN_OR_RETURN(metrics_, metrics::MetricsEndpoint::start(
                                       settings_.metrics_listen, std::move(access),
                                       [view] { return counters::prometheus_text(view->read()); }));
   base::log(LogLevel::info, "{}: metrics at {}", shape.address, metrics_->url());
   return Status::Ok();
+}
+
+// Its copies of the counters are gone with the call.
+Result<EndpointMetrics> EndpointCounts::metrics() const {
+  FARO_ASSIGN_OR_RETURN(const auto reader, reader_of(*file_));
+  const counters::EndpointView view = reader->read();
+  EndpointMetrics metrics;
+  metrics.channels_opened = view.counters.channels_opened;
+  metrics.channels_closed = view.counters.channels_closed;
+  metrics.channels_lost = view.counters.channels_lost;
+  metrics.channels_refused = view.counters.channels_refused;
+  metrics.memory_bytes = view.counters.memory_bytes;
+  metrics.memory_limit_bytes = view.counters.memory_limit_bytes;
+  for (const counters::PollerValues& poller : view.pollers) {
+    metrics.polls += poller.polls;
+    metrics.events += poller.events;
+    metrics.waits += poller.waits;
+    metrics.sleeps += poller.sleeps;
+  }
+  for (const counters::ChannelView& channel : view.channels) {
+    if (!channel.is_open()) continue;
+    const ChannelId id{channel.index, static_cast<uint32_t>(channel.generation)};
+    metrics.channels.push_back({id, channel.poller, channel.peer, channel.address,
+                                channel.transport, traffic_of(channel.counts)});
+  }
+  metrics.all = traffic_of(view.all);
+  return metrics;
 }
 
 void EndpointCounts::close() {

@@ -31,6 +31,8 @@ class EndpointCounts {
   /// Stops showing them to other processes. Idempotent. Threads: any.
   void close();
   counters::PollerCounters& poller(uint32_t index) { return file_->poller(index); }
+  /// As faro::Endpoint::metrics. Threads: any. Throws: std::bad_alloc.
+  Result<EndpointMetrics> metrics() const;
 
   void listens(uint64_t incarnation) { file_->listens(incarnation); }
   /// A round of the network thread is over. `is_tick`: heartbeats were due. Also of an endpoint that has not opened.

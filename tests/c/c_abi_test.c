@@ -1220,6 +1220,41 @@ static void refuses_misuse_of_endpoints(void) {
 
 /* --- carries_frames_over_channels */
 
+struct told_channels {
+  faro_channel_id channel;
+  int count;
+};
+
+static void tell_channel(void* context, const faro_channel_metrics* metrics) {
+  struct told_channels* told = context;
+  told->channel = metrics->channel;
+  ++told->count;
+  CHECK(metrics->size == sizeof *metrics && metrics->version == FARO_ABI_VERSION);
+  CHECK(strcmp(metrics->peer, "client") == 0 && strcmp(metrics->transport, "shm") == 0 &&
+        metrics->address[0] != 0 && metrics->poller == 0);
+  CHECK(metrics->traffic.frames_received == 1 && metrics->traffic.bytes_received > 8 &&
+        metrics->traffic.frames_sent == 0);
+}
+
+/* Of one that has received one frame, over its only channel. */
+static void check_metrics(struct side* side, faro_channel_id channel) {
+  struct told_channels told = {{0, 0}, 0};
+  faro_endpoint_metrics metrics;
+  memset(&metrics, 0, sizeof metrics);
+  REFUSED(faro_endpoint_read_metrics(side->endpoint, &metrics, tell_channel, &told),
+          FARO_CODE_INVALID_ARGUMENT); /* no size */
+  metrics.size = sizeof metrics;
+  REFUSED(faro_endpoint_read_metrics(NULL, &metrics, tell_channel, &told),
+          FARO_CODE_INVALID_ARGUMENT);
+  OK(faro_endpoint_read_metrics(side->endpoint, &metrics, tell_channel, &told));
+  CHECK(told.count == 1 && told.channel.index == channel.index &&
+        told.channel.generation == channel.generation);
+  CHECK(metrics.channels_opened == 1 && metrics.channels_lost == 0 && metrics.memory_bytes > 4096);
+  CHECK(metrics.events >= 2 && metrics.polls > 0 && metrics.all.frames_received == 1);
+  OK(faro_endpoint_read_metrics(side->endpoint, &metrics, NULL, NULL));
+  CHECK(told.count == 1);
+}
+
 static void carries_frames_over_channels(void) {
   struct side server = open_side("server", NULL, NULL, NULL);
   struct side client = open_side("client", NULL, NULL, NULL);
@@ -1239,6 +1274,7 @@ static void carries_frames_over_channels(void) {
 
   DONE(send_frame(&client, to_server, "question"));
   expect_frame(&server, "question");
+  check_metrics(&server, to_client);
   DONE(send_frame(&server, to_client, "answer"));
   DONE(send_frame(&server, to_client, ""));
   expect_frame(&client, "answer");

@@ -98,6 +98,39 @@ TEST_F(EndpointCounters, show_who_is_at_the_other_end_and_what_has_moved) {
   EXPECT_GT(at_server.pollers[0].events, 2u);
 }
 
+TEST_F(EndpointCounters, are_told_by_a_call_also_without_a_folder_and_after_close) {
+  for (const std::string& folder : {folder_.path(), std::string()}) {
+    set("counters.folder", folder);
+    EndpointSide server(config_, {.name = "server"}), client(config_, {.name = "client"});
+    const ChannelId gone = connect(client, server);
+    ASSERT_TRUE(client.send(gone, "one"));
+    server.expect_frame("one");
+    client.poller().close(gone, Closing::now);
+    EXPECT_EQ(client.expect_closed(gone).code(), Code::closed);
+    EXPECT_EQ(server.expect_closed(at_server_).code(), Code::closed);
+    const ChannelId id = connect(client, server);
+    ASSERT_TRUE(client.send(id, "two"));
+    server.expect_frame("two");
+    const EndpointMetrics out = value_of(client.endpoint().metrics());
+    ASSERT_EQ(out.channels.size(), 1u);
+    EXPECT_EQ(out.channels[0].channel, id);
+    EXPECT_EQ(out.channels[0].peer, "server");
+    EXPECT_EQ(out.channels[0].address, server.address());
+    EXPECT_EQ(out.channels[0].transport, "tcp");
+    EXPECT_EQ(out.channels[0].traffic.frames_sent, 1u);
+    EXPECT_EQ(out.all.frames_sent, 2u);
+    EXPECT_EQ(out.channels_opened, 2u);
+    EXPECT_EQ(out.channels_closed, 1u);
+    EXPECT_GT(out.memory_bytes, 256u * 1024);
+    EXPECT_GE(out.events, 3u);
+    server.endpoint().close();
+    const EndpointMetrics in = value_of(server.endpoint().metrics());
+    EXPECT_EQ(in.all.frames_received, 2u);
+    EXPECT_EQ(in.channels_closed, 2u);
+    EXPECT_TRUE(in.channels.empty());
+  }
+}
+
 TEST_F(EndpointCounters, keep_what_channels_have_counted_that_are_no_more) {
   EndpointSide server(config_, {.name = "server"}), client(config_, {.name = "client"});
   for (uint64_t round = 1; round <= 3; ++round) {

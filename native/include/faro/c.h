@@ -723,6 +723,53 @@ const char* faro_endpoint_address(const faro_endpoint* endpoint);
 uint32_t faro_endpoint_poller_count(const faro_endpoint* endpoint);
 /* The i-th poller, which the endpoint owns. Errors: invalid_argument (there is none). */
 faro_code faro_endpoint_poller(faro_endpoint* endpoint, uint32_t index, faro_poller** poller);
+/* Counters, always on, as faro/endpoint_metrics.h says of each. What channels have carried: one, or many together. A plain
+ * value, without `size`: it never grows. */
+typedef struct faro_channel_traffic {
+  uint64_t frames_sent;
+  uint64_t bytes_sent;
+  uint64_t transfers;
+  uint64_t no_room;
+  uint64_t frames_received;
+  uint64_t bytes_received;
+  uint64_t read_notifications;
+  uint64_t unreleased_bytes;
+  uint64_t mended;
+} faro_channel_traffic;
+typedef struct faro_endpoint_metrics {
+  uint32_t size;
+  uint32_t version;
+  uint64_t channels_opened;
+  uint64_t channels_closed;
+  uint64_t channels_lost;
+  uint64_t channels_refused;
+  uint64_t memory_bytes;
+  uint64_t memory_limit_bytes;
+  uint64_t polls; /* of all pollers, as the next three */
+  uint64_t events;
+  uint64_t waits;
+  uint64_t sleeps;
+  faro_channel_traffic all; /* of all channels, those that are no more included */
+} faro_endpoint_metrics;
+/* A channel that is open, or is being drained. */
+typedef struct faro_channel_metrics {
+  uint32_t size;
+  uint32_t version;
+  faro_channel_id channel;
+  uint32_t poller; /* the number of the one that serves it */
+  uint32_t reserved;
+  const char* peer;      /* its faro_endpoint_spec.name; never null */
+  const char* address;   /* where it listens, or connects from */
+  const char* transport; /* "shm", "tcp", "verbs" */
+  faro_channel_traffic traffic;
+} faro_channel_metrics;
+/* Is told the metrics of one channel, which are valid until it returns. */
+typedef void (*faro_tell_channel)(void* context, const faro_channel_metrics* metrics);
+/* What the endpoint has counted, and, before this call returns, of each of its open channels. `tell`: null to hear nothing of
+ * these. Errors: resource_limit (memory). */
+faro_code faro_endpoint_read_metrics(const faro_endpoint* endpoint, faro_endpoint_metrics* metrics,
+                                     faro_tell_channel tell, void* context);
+
 /* Closes all channels at once, tells the peers, and stops the network thread; every wait ends. Drain channels first to lose
  * nothing. The handles, frames that were not released and rings stay valid; what they are asked for fails with closed.
  * Repeatable. Blocks: at most close.timeout_ms. */

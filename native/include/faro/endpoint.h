@@ -20,7 +20,9 @@
 #include <string_view>
 #include <vector>
 
+#include "faro/channel_id.h"
 #include "faro/config.h"
+#include "faro/endpoint_metrics.h"
 #include "faro/outcome.h"
 #include "faro/status.h"
 #include "faro/wait.h"
@@ -33,14 +35,6 @@ namespace endpoint {
 class EndpointCore;
 class PollerCore;
 }  // namespace endpoint
-
-/// Names a channel. An endpoint never gives the same one twice.
-struct ChannelId {
-  uint32_t index =
-      UINT32_MAX;  ///< below EndpointSpec::channel_limit; given again when the channel is forgotten
-  uint32_t generation = 0;  ///< of the index
-  bool operator==(const ChannelId&) const = default;
-};
 
 /// What the dialling side asks for. Rings are powers of two, 4 KiB … 256 MiB; the accepting side may make them smaller.
 struct ChannelSpec {
@@ -266,6 +260,10 @@ class Endpoint {
   uint32_t poller_count() const noexcept;
   /// The i-th poller, i < poller_count().
   Poller& poller(uint32_t index) noexcept;
+
+  /// What it has counted, also after close(). Other processes see the same (faro stat), unless counters.folder has no room. Blocks:
+  /// never for long, longer the more channels there are. Errors: resource_limit (memory).
+  Result<EndpointMetrics> metrics() const;
 
   /// Closes all channels at once, tells the peers, and stops the network thread. Drain channels first to lose nothing.
   /// Every wait() ends. Idempotent. Blocks: at most close.timeout_ms. Frames that were not released stay readable until

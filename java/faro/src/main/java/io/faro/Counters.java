@@ -13,7 +13,9 @@ public sealed interface Counters
         LaneMetrics,
         ShuffleMetrics,
         SentMetrics,
-        ReceivedMetrics {
+        ReceivedMetrics,
+        EndpointMetrics,
+        ChannelTraffic {
   /** All counters by their C++ names, such as {@code rows_sent}. */
   default Map<String, Long> counters() {
     Map<String, Long> all = new LinkedHashMap<>();

@@ -2,6 +2,7 @@ package io.faro;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -87,6 +88,17 @@ public final class Endpoint implements AutoCloseable {
   /** The i-th poller. */
   public Poller poller(int index) {
     return pollers.get(index);
+  }
+
+  /**
+   * What it has counted, also after {@link #close}. Takes longer the more channels there are.
+   *
+   * @throws FaroException {@link Code#RESOURCE_LIMIT} if there is no memory
+   */
+  public EndpointMetrics metrics() {
+    EndpointMetrics metrics = NativeMetrics.ofEndpoint(open.handle());
+    Reference.reachabilityFence(this);
+    return metrics;
   }
 
   /**

@@ -10,12 +10,12 @@ import java.util.stream.Stream;
 /** Reads the snapshots of jni/metrics.cc. */
 final class NativeMetrics {
   private final long[] values;
-  private final String[] transports;
+  private final String[] texts; // of links or channels
   private int next;
 
-  private NativeMetrics(long[] values, String transports) {
+  private NativeMetrics(long[] values, String lines) {
     this.values = values;
-    this.transports = transports.split("\n");
+    texts = lines.split("\n");
   }
 
   private static FaroException sessionClosed() {
@@ -46,6 +46,14 @@ final class NativeMetrics {
   /** Of the shuffle with this handle, which may be closed, but not destroyed. */
   static ShuffleMetrics ofShuffle(long shuffle, QueryId query) {
     return ofShuffles(shuffle(shuffle)).shuffle(query);
+  }
+
+  /** Of the endpoint with this handle, which may be closed, but not destroyed. */
+  static EndpointMetrics ofEndpoint(long endpoint) {
+    Object[] told = endpoint(endpoint);
+    NativeMetrics read = new NativeMetrics((long[]) told[0], new String((byte[]) told[1], UTF_8));
+    FaroException.checked(read.value());
+    return read.endpoint();
   }
 
   /** Throws if the first value is a negative code. */
@@ -87,7 +95,7 @@ final class NativeMetrics {
   private LinkMetrics link() {
     int node = index();
     return new LinkMetrics(
-        node, transports[node], value() == 1, value(), value(), value(), value(), value(), value(),
+        node, texts[node], value() == 1, value(), value(), value(), value(), value(), value(),
         value(), value(), value(), value(), value(), value(), value(), value(), value());
   }
 
@@ -122,6 +130,39 @@ final class NativeMetrics {
     return new ReceivedMetrics(index(), value(), value(), value(), value(), value());
   }
 
+  // Each channel comes behind the endpoint's counters.
+  private EndpointMetrics endpoint() {
+    long[] counted = Stream.generate(this::value).limit(10).mapToLong(Long::longValue).toArray();
+    ChannelTraffic all = traffic();
+    List<ChannelMetrics> channels = new ArrayList<>();
+    while (next < values.length) {
+      channels.add(channel(3 * channels.size()));
+    }
+    return new EndpointMetrics(
+        counted[0],
+        counted[1],
+        counted[2],
+        counted[3],
+        counted[4],
+        counted[5],
+        counted[6],
+        counted[7],
+        counted[8],
+        counted[9],
+        List.copyOf(channels),
+        all);
+  }
+
+  private ChannelMetrics channel(int text) {
+    return new ChannelMetrics(
+        value(), index(), texts[text], texts[text + 1], texts[text + 2], traffic());
+  }
+
+  private ChannelTraffic traffic() {
+    return new ChannelTraffic(
+        value(), value(), value(), value(), value(), value(), value(), value(), value());
+  }
+
   private static <T> List<T> list(int count, Supplier<T> one) {
     return Stream.generate(one).limit(count).toList();
   }
@@ -144,4 +185,7 @@ final class NativeMetrics {
   private static native long[] shuffles(long session, long counter, long incarnation, int issuer);
 
   private static native long[] shuffle(long shuffle);
+
+  /** The numbers, of which the first is negative if it failed; and peer, address and transport of each channel, a line each. */
+  private static native Object[] endpoint(long endpoint);
 }

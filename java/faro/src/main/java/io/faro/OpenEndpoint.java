@@ -22,6 +22,10 @@ final class OpenEndpoint implements Runnable {
     this.opened = opened;
   }
 
+  long handle() {
+    return handle;
+  }
+
   /** As {@link Endpoint#close}. */
   void close() {
     closed.set(true);

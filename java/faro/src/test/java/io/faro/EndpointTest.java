@@ -45,6 +45,43 @@ class EndpointTest {
   private static final int HEADER_BYTES = 16; // of a frame in a ring
 
   @Test
+  void everyCounterStandsUnderItsName() throws InterruptedException {
+    try (EndpointSide server = new EndpointSide("tcp", new EndpointSpec().withName("server"));
+        EndpointSide client = new EndpointSide("tcp", new EndpointSpec().withName("client"))) {
+      long channel = client.connect(server, SMALL);
+      client.expectOpened();
+      long atServer = server.expectOpened();
+      for (int i = 0; i < 3; i++) {
+        client.send(channel, "frame");
+        server.expectFrame("frame");
+      }
+      EndpointMetrics out = client.endpoint.metrics();
+      EndpointMetrics in = server.endpoint.metrics();
+      ChannelMetrics sent = out.channels().get(0);
+      ChannelMetrics received = in.channels().get(0);
+      assertEquals(channel, sent.channel());
+      assertEquals(atServer, received.channel());
+      assertEquals("server", sent.peer());
+      assertEquals("client", received.peer());
+      assertEquals(server.endpoint.address(), sent.address());
+      assertEquals("tcp", received.transport());
+      assertEquals(0, sent.poller());
+      assertEquals(3, sent.traffic().framesSent());
+      assertEquals(3, received.traffic().framesReceived());
+      assertEquals(sent.traffic().bytesSent(), received.traffic().bytesReceived());
+      assertEquals(sent.traffic(), out.all());
+      assertEquals(1, in.channelsOpened());
+      assertEquals(0, in.channelsLost() + in.channelsRefused() + in.channelsClosed());
+      assertTrue(in.memoryBytes() > 2 * 4096 && in.events() >= 4 && in.polls() > 0);
+      server.endpoint.close();
+      EndpointMetrics after = server.endpoint.metrics();
+      assertEquals(List.of(), after.channels());
+      assertEquals(1, after.channelsClosed());
+      assertEquals(3, after.all().framesReceived());
+    }
+  }
+
+  @Test
   void takesASecretAsBytes() throws InterruptedException {
     byte[] secret = "0123456789abcdef0123456789abcdef".getBytes(UTF_8);
     EndpointSpec spec = new EndpointSpec();

@@ -43,7 +43,8 @@ class MetricsTest {
     ShuffleMetrics shuffle =
         new ShuffleMetrics(new QueryId(1, 2, 0), 0, 0, 0, 0, 0, 0, List.of(), List.of());
     List<String> java;
-    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+    try (Cluster cluster = new Cluster("auto", 1, 1);
+        EndpointSide endpoint = new EndpointSide("auto")) {
       SessionMetrics metrics = cluster.session(0).metrics();
       java =
           Stream.of(
@@ -53,7 +54,9 @@ class MetricsTest {
                   names("lane", metrics.lanes().get(0)),
                   names("shuffle", shuffle),
                   names("sent", new SentMetrics(0, 0, 0, 0, 0, 0, 0)),
-                  names("received", new ReceivedMetrics(0, 0, 0, 0, 0, 0)))
+                  names("received", new ReceivedMetrics(0, 0, 0, 0, 0, 0)),
+                  names("endpoint", endpoint.endpoint.metrics()),
+                  names("channel", endpoint.endpoint.metrics().all()))
               .flatMap(names -> names)
               .collect(Collectors.toList());
     }

@@ -1,0 +1,20 @@
+// ChannelId: names a channel of an endpoint.
+#pragma once
+
+#include <cstdint>
+
+#pragma GCC visibility push(default)
+
+namespace faro {
+
+/// Names a channel. An endpoint never gives the same one twice.
+struct ChannelId {
+  uint32_t index =
+      UINT32_MAX;  ///< below EndpointSpec::channel_limit; given again when the channel is forgotten
+  uint32_t generation = 0;  ///< of the index
+  bool operator==(const ChannelId&) const = default;
+};
+
+}  // namespace faro
+
+#pragma GCC visibility pop
