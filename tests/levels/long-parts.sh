@@ -15,6 +15,6 @@ part fuzz            ./run fuzz 3600
 part evaluate        ./run evaluate --out build/long/evaluate
 part aarch64         ./run aarch64
 part guests          ./run softroce
-part guests_faults   ./run softroce faults
+part guests_faults   ./run softroce faults channel_faults
 part guests_soak     ./run softroce soak
 part guests_sql      ./run softroce sql

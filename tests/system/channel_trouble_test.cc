@@ -199,6 +199,8 @@ class Peer {
   std::deque<Traffic> channels_;
 };
 
+constexpr uint32_t kClient = 0, kBystander = 1, kVictim = 2;
+
 struct Trouble {
   Fault fault;
   std::string transport;
@@ -211,11 +213,13 @@ struct Trouble {
   friend void PrintTo(const Trouble& trouble, std::ostream* to) { *to << trouble.name(); }
 };
 
+bool has_given_cable() { return !node_cable(kVictim).empty(); }
+
 std::vector<Trouble> troubles(std::initializer_list<Fault> faults) {
   std::vector<Trouble> made;
   for (const Fault fault : faults) {
     for (const std::string& transport : transports_to_test({"shm", "tcp"})) {
-      if (fault == Fault::cut && transport != "tcp") continue;
+      if (fault == Fault::cut && transport != "tcp" && !has_given_cable()) continue;
       for (const Phase phase :
            {Phase::opened, Phase::mid, Phase::held, Phase::full, Phase::draining})
         made.push_back({fault, transport, phase});
@@ -229,15 +233,15 @@ std::string name_of(const testing::TestParamInfo<Trouble>& info) { return info.p
 /// The victim was hit in its phase a moment ago; skipped where that is not possible.
 class ChannelTrouble : public testing::TestWithParam<Trouble> {
  protected:
-  static constexpr uint32_t kClient = 0, kBystander = 1, kVictim = 2;
-
   void SetUp() override {
-    if (trouble_.fault == Fault::cut) {
+    if (trouble_.fault == Fault::cut && has_given_cable()) {
+      cable_ = std::make_unique<GivenCable>(node_cable(kVictim));
+    } else if (trouble_.fault == Fault::cut) {
       network_ = OwnNetwork::make();
       if (network_ == nullptr)
         GTEST_SKIP() << "this system permits no network of its own, or has no `ip`";
     }
-    for (uint32_t n = 0; n < 3; ++n) start(n);
+    for (uint32_t n = 0; n < 3; ++n) ASSERT_NO_FATAL_FAILURE(start(n));
     nodes_[kClient]->say(addresses_[kVictim] + " " + addresses_[kBystander]);
     ASSERT_EQ(hear(kVictim), "there");
     // The victim knows of the channel before the client does.
@@ -264,7 +268,9 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
     if (network_ != nullptr) {
       EXPECT_TRUE(network_->take_in(n, *nodes_[n]));
     }
-    addresses_[n] = hear(n);
+    const std::string said = hear(n);
+    ASSERT_TRUE(said.starts_with("at ")) << "peer " << n << ": " << said;
+    addresses_[n] = said.substr(3);
   }
 
   void hit() {
@@ -276,7 +282,7 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
       case Fault::paused:
         return victim.stop();
       case Fault::cut:
-        return network_->pull(kVictim);
+        return cable_ != nullptr ? cable_->pull() : network_->pull(kVictim);
       case Fault::silent:
         return;
       case Fault::flooded:
@@ -306,7 +312,7 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
     if (!config.set("transport", trouble_.transport).ok() ||
         !config.set("cluster.listen", listen).ok() ||
         !config.set("liveness.timeout_ms", limit).ok() || !config.set("counters.folder", "").ok() ||
-        (network_ != nullptr && !config.set("security.open", "1").ok()))
+        ((network_ != nullptr || names_addresses()) && !config.set("security.open", "1").ok()))
       return 1;
     Watchdog watchdog(kHang, [n] { return fmt::format("peer {}", n); });
     const Traces before = Traces::look();
@@ -318,7 +324,7 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
         test.say(opened.to_string());
         return 1;
       }
-      test.say(peer.address());
+      test.say("at " + peer.address());
       std::vector<std::pair<std::string, std::string>> dialled;
       if (n == kClient) {
         const std::string both = test.hear();
@@ -335,6 +341,7 @@ class ChannelTrouble : public testing::TestWithParam<Trouble> {
 
   const Trouble& trouble_ = GetParam();
   std::unique_ptr<OwnNetwork> network_;
+  std::unique_ptr<GivenCable> cable_;
   std::unique_ptr<Child> nodes_[3];
   std::string addresses_[3];
   std::deque<std::string> said_before_;  // by the client, until the victim was hit
