@@ -131,7 +131,11 @@ Result<Sample> NodeWatch::look() {
       folder_ = config.get("counters.folder");
     }
     // Files of other users and of other versions are skipped if they cannot be read.
-    for (const std::string& path : counter_files_in(folder_)) (void)open_new(path);
+    skipped_ = Status::Ok();
+    for (const std::string& path : counter_files_in(folder_)) {
+      const Status opened = open_new(path);
+      if (skipped_.ok() && opened.code() == Code::invalid_argument) skipped_ = opened;
+    }
   }
   Sample sample{look_at<NodeChange>(nodes_), look_at<EndpointChange>(endpoints_)};
   std::sort(sample.nodes.begin(), sample.nodes.end(), [](const NodeChange& a, const NodeChange& b) {
@@ -147,11 +151,12 @@ Result<Sample> NodeWatch::look() {
 }
 
 Status NodeWatch::none() const {
-  return {Code::system_error,
-          pid_ != 0
-              ? fmt::format("process {} has no node or endpoint that this user can see in {}", pid_,
-                            folder_)
-              : fmt::format("no node or endpoint of this user has a counter file in {}", folder_)};
+  std::string text =
+      pid_ != 0 ? fmt::format("process {} has no node or endpoint that this user can see in {}",
+                              pid_, folder_)
+                : fmt::format("no node or endpoint of this user has a counter file in {}", folder_);
+  if (!skipped_.ok()) text += fmt::format(" that can be read: {}", skipped_.message());
+  return {Code::system_error, text};
 }
 
 }  // namespace faro::command

@@ -59,7 +59,8 @@ class NodeWatch {
   /// Errors: config_invalid; system_error, invalid_argument: a file that was named cannot be read.
   Result<Sample> look();
 
-  /// "No node or endpoint …": the error if there are none.
+  /// "No node or endpoint …": the error if there are none, with the reason of the first file that was skipped, as one of
+  /// another version is.
   Status none() const;
 
  private:
@@ -79,6 +80,7 @@ class NodeWatch {
   std::string file_;
   std::string folder_;
   uint32_t pid_ = 0;  // 0: all
+  Status skipped_;    // why a file of this user was, in the last look
   KnownFiles<counters::CounterView, counters::NodeView> nodes_;
   KnownFiles<counters::EndpointCounterView, counters::EndpointView> endpoints_;
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -524,6 +525,20 @@ TEST(Stat, says_where_it_looked_if_there_is_nothing) {
   const CommandResult result = run_faro({"stat", "--once", "--folder", folder.path()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.errors, folder.path())) << result.errors;
+}
+
+TEST(Stat, says_of_a_file_of_another_version_which_it_has) {
+  TemporaryFolder folder;
+  counters::Header header;
+  header.magic = counters::kMagic;
+  header.version = counters::kLayoutVersion + 1;
+  const std::string path = folder.path() + "/faro-1-0.counters";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(&header), sizeof header);
+  const CommandResult result = run_faro({"stat", "--once", "--folder", folder.path()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.errors, path + " has version " + std::to_string(header.version)))
+      << result.errors;
 }
 
 // A folder that is there, and takes no files.
