@@ -14,6 +14,7 @@ part sanitizers      ./run sanitize
 part fuzz            ./run fuzz 3600
 part evaluate        ./run evaluate --out build/long/evaluate
 part aarch64         ./run aarch64
+part compatibility   ./run compatibility
 part guests          ./run softroce
 part guests_faults   ./run softroce faults channel_faults
 part guests_soak     ./run softroce soak
