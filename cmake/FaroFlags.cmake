@@ -54,3 +54,7 @@ endif()
 # Beside them for what is compiled more often than it runs: tests, the command line, some sources of modules (COLD_SOURCES).
 add_library(faro_cold_flags INTERFACE)
 target_compile_options(faro_cold_flags INTERFACE $<$<CONFIG:Release>:-O1>)
+if(FARO_SANITIZE)
+  # Of what instrumented code takes to compile, -O1 is half.
+  target_compile_options(faro_cold_flags INTERFACE -Og)
+endif()

@@ -34,10 +34,15 @@ std::ptrdiff_t threads_of_this_process() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-/// One node with two workers, without queries: nothing happens to them by itself.
+/// One node with two workers, without queries: nothing happens to them by itself. Nor is a ring that is full spilled because
+/// time passes.
 class ReadyWorkers : public ShuffleApi {
  protected:
-  void SetUp() override { open(1, kSleepLong); }
+  void SetUp() override {
+    SettingList settings = kSleepLong;
+    settings.emplace_back("drain.delay_us", "10000000");
+    open(1, settings);
+  }
 };
 
 TEST_F(ReadyWorkers, wake_makes_the_descriptor_readable_and_the_next_arm_resets_it) {
