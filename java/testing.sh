@@ -35,8 +35,9 @@ java_summary() {
   read -r passed skipped < <(grep -rh '^Tests run: ' "$@" --include='*.txt' | tr -cd '0-9 \n' |
     awk '{ run += $1; skipped += $4 } END { print run - skipped, skipped + 0 }')
   if ((skipped > 0)); then
-    printf '\nSkipped because (number of tests, reason):\n%s\n' "$(grep -rhoE '<skipped[^>]*' "$@" --include='TEST-*.xml' |
-      sed 's/.*message="\([^"]*\)".*/\1/; s/^<skipped.*/no reason is given/; s/^Assumption failed: //' | sort | uniq -c | sort -rn)"
+    printf '\nSkipped because (number of tests, reason):\n%s\n' "$(grep -rhoE '<skipped.*' "$@" --include='TEST-*.xml' |
+      sed 's/.*message="\([^"]*\)".*/\1/; s/.*TestAbortedException: //; s/^<skipped.*/no reason is given/; s/^Assumption failed: //' |
+      sort | uniq -c | sort -rn)"
   fi
   summarise "$title" "$passed tests passed, $skipped skipped; those of java/ with -Xcheck:jni"
 }
