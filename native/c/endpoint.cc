@@ -94,8 +94,8 @@ Status spec_of(const faro_channel_spec* of_caller, ChannelSpec& spec) {
   faro_channel_spec given;
   FARO_RETURN_IF_ERROR(read(of_caller, "spec", given));
   FARO_RETURN_IF_ERROR(need_array(given.greeting, given.greeting_bytes, "spec->greeting"));
-  if (given.send_bytes != 0) spec.send_bytes = given.send_bytes;
-  if (given.receive_bytes != 0) spec.receive_bytes = given.receive_bytes;
+  spec.send_bytes = given.send_bytes;
+  spec.receive_bytes = given.receive_bytes;
   spec.ends_when_broken = given.ends_when_broken != 0;
   const auto* const greeting = static_cast<const std::byte*>(given.greeting);
   spec.greeting.assign(greeting, greeting + given.greeting_bytes);

@@ -13,10 +13,6 @@ namespace {
 
 constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
-ring::Layout one_ring(uint32_t bytes) {
-  return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
-}
-
 // An IPv4 peer may show itself as an IPv6 one.
 std::string without_mapping(std::string host) {
   constexpr std::string_view kMapped = "::ffff:";
@@ -51,6 +47,11 @@ ChannelLinkFactory::ChannelLinkFactory(links::Link::Owner& owner, const base::Se
                                                     network.wants_thread())),
       ready_groups_(channel_limit) {
   std::iota(ready_groups_.begin(), ready_groups_.end(), 0);
+}
+
+Status ChannelLinkFactory::open() {
+  FARO_ASSIGN_OR_RETURN(rings_, RingSizes::make(settings_, transports_.usable()));
+  return Status::Ok();
 }
 
 std::unique_ptr<links::Link> ChannelLinkFactory::make(

@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "endpoint/channel_identity.h"
 #include "endpoint/poller_core.h"
+#include "endpoint/ring_sizes.h"
 #include "faro/endpoint.h"
 #include "links/link.h"
 #include "links/memory_budget.h"
@@ -25,8 +26,12 @@ class ChannelLinkFactory {
                      const ChannelIdentity& identity, links::Network& network,
                      const links::Transports& transports, uint32_t channel_limit);
 
+  /// The transports are there. Errors: as RingSizes::make.
+  Status open();
+  const RingSizes& rings() const { return rings_; }
+
   /// Makes a link with an admitted peer, for the channel of that index. `dialled`: where this side has reached the peer;
-  /// empty: the peer has dialled. `wanted`: what this side asks for, or allows.
+  /// empty: the peer has dialled. `wanted`: what this side asks for, or allows, none of it 0.
   std::unique_ptr<links::Link> make(uint32_t index, PollerCore& poller, const std::string& dialled,
                                     const ChannelSpec& wanted,
                                     std::unique_ptr<links::ControlConnection> connection,
@@ -45,6 +50,7 @@ class ChannelLinkFactory {
   links::Network& network_;
   const links::Transports& transports_;
   const std::shared_ptr<links::MemoryBudget> budget_;
+  RingSizes rings_;
   std::vector<uint32_t> ready_groups_;  // by the index of the channel: itself
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <new>
 #include <utility>
 
@@ -20,18 +19,6 @@ constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
 // The only message over the control connection of a channel: the peer's END was taken.
 constexpr std::array<std::byte, 1> kTaken = {std::byte{1}};
-
-bool is_ring(uint32_t bytes) {
-  constexpr uint32_t kMostBytes = 256u << 20;
-  return std::has_single_bit(bytes) && bytes >= wire::ChannelRings::kLeastBytes &&
-         bytes <= kMostBytes;
-}
-
-// What both allow. `ours` 0: no opinion.
-uint32_t lesser(uint32_t asked, uint32_t ours) {
-  if (ours == 0) return asked;
-  return std::min(asked, std::max(std::bit_floor(ours), wire::ChannelRings::kLeastBytes));
-}
 
 // That were committed here or taken here.
 uint64_t frames_over(const links::Link& link) {
@@ -94,6 +81,7 @@ ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& s
 Status ChannelLinks::open() {
   FARO_ASSIGN_OR_RETURN(identity_, make_channel_identity(settings_, spec_, network_));
   FARO_RETURN_IF_ERROR(transports_.make(settings_));
+  FARO_RETURN_IF_ERROR(factory_.open());
   identity_.hello.transports = transports_.names();
   identity_.hello.rendezvous = transports_.rendezvous();
   admission_.start();
@@ -119,7 +107,7 @@ void ChannelLinks::connect(ChannelId id, PollerCore& poller, std::string address
   entry.greeting = spec.greeting;
   counts_.begin(id, number_of(pollers_, poller), "", entry.address, true);
   if (phase_ != Phase::open) return end(entry, closed_refusal(identity_.name).status);
-  identity_.asked[id.index] = std::move(spec);
+  identity_.asked[id.index] = factory_.rings().asked(std::move(spec));
   entry.deadline = base::deadline_after(now, settings_.connect_timeout_ms * kNanosecondsPerMs);
   entry.dialler = std::make_unique<links::Dialler>(static_cast<links::Dialler::Owner&>(*this),
                                                    network_, identity_, id.index, entry.address);
@@ -405,9 +393,10 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
   counts_.begin(*id, answer.poller, peer.name, peer.address.empty() ? from : peer.address, false);
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
                                         settings_.connect_timeout_ms * kNanosecondsPerMs);
-  const ChannelSpec wanted{.send_bytes = lesser(request.send_bytes, answer.send_bytes),
-                           .receive_bytes = lesser(request.receive_bytes, answer.receive_bytes),
-                           .ends_when_broken = answer.ends_when_broken};
+  const ChannelSpec wanted{
+      .send_bytes = factory_.rings().allowed(request.send_bytes, answer.send_bytes),
+      .receive_bytes = factory_.rings().allowed(request.receive_bytes, answer.receive_bytes),
+      .ends_when_broken = answer.ends_when_broken};
   add_link(entry, wanted, std::move(connection), peer);
 }
 

@@ -1,19 +1,18 @@
 #include "endpoint/endpoint_core.h"
 
-#include <bit>
 #include <utility>
 
 #include "base/error.h"
+#include "endpoint/ring_sizes.h"
 
 namespace faro::endpoint {
 namespace {
 
 Status check_ring(std::string_view name, uint32_t bytes) {
-  constexpr uint32_t kMostBytes = 256u << 20;
-  if (std::has_single_bit(bytes) && bytes >= wire::ChannelRings::kLeastBytes && bytes <= kMostBytes)
-    return Status::Ok();
-  return base::error(Code::invalid_argument, "{} = {} is no power of two from {} to {}", name,
-                     bytes, wire::ChannelRings::kLeastBytes, kMostBytes);
+  if (bytes == 0 || is_ring(bytes)) return Status::Ok();
+  return base::error(Code::invalid_argument,
+                     "{} = {} is neither 0 nor a power of two from {} to {}", name, bytes,
+                     kLeastRingBytes, kMostRingBytes);
 }
 
 Status check(std::string_view address, const ChannelSpec& spec) {

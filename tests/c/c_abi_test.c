@@ -1389,9 +1389,13 @@ static void refuses_channels(void) {
   OK(faro_poller_describe(client.poller, channel, &info));
   CHECK(info.ends_when_broken == 1);
 
-  /* As many as channel_limit allows. */
-  dial(&client, &server, 4096);
+  /* 0: by the endpoint. */
+  const faro_channel_id usual = dial(&client, &server, 0);
   expect(&client, FARO_CHANNEL_OPENED);
+  OK(faro_poller_describe(client.poller, usual, &info));
+  CHECK(info.send_bytes == 256 * 1024 && info.receive_bytes == 128 * 1024);
+
+  /* As many as channel_limit allows. */
   faro_channel_id none;
   REFUSED(faro_poller_connect(client.poller, faro_endpoint_address(server.endpoint), NULL, &none),
           FARO_CODE_LIMIT_EXCEEDED);

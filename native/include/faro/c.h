@@ -685,12 +685,13 @@ typedef struct faro_channel_request {
   uint32_t receive_bytes; /* of the ring from the peer, as it asks */
 } faro_channel_request;
 
-/* The answer. The library has set all to zero: poller 0 accepts, with the rings as asked. */
+/* The answer. The library has set all to zero: poller 0 accepts, with the rings as asked, or less by channel.expected. */
 typedef struct faro_channel_acceptance {
   uint32_t size;
   uint32_t version;
-  uint32_t poller;           /* that serves the channel */
-  uint32_t send_bytes;       /* 0: as asked. Never more than that */
+  uint32_t poller; /* that serves the channel */
+  uint32_t
+      send_bytes; /* 0: as asked, or less. Never more than that; as of faro::ChannelAcceptance */
   uint32_t receive_bytes;    /* the same */
   uint32_t ends_when_broken; /* as of faro_channel_spec */
   /* Not null: there is no channel, for this reason, which the peer is told. Copied as soon as the callback has returned: it
@@ -784,8 +785,8 @@ void faro_endpoint_destroy(faro_endpoint* endpoint);
  * faro_poller_try_enter. Blocks: faro_poller_wait only. Valid as long as its endpoint's handle. A channel that does not
  * exist any more is refused with closed, everywhere. */
 
-/* What the dialling side asks for. Rings are powers of two, 4 KiB … 256 MiB; 0: 256 KiB. The accepting side may make them
- * smaller. */
+/* What the dialling side asks for. Rings are powers of two, 4 KiB … 256 MiB; 0: by the endpoint, 256 KiB, or less if with
+ * these channel.expected channels did not fit memory.limit_bytes. The accepting side may make them smaller. */
 typedef struct faro_channel_spec {
   uint32_t size;
   uint32_t version;

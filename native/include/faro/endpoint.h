@@ -37,9 +37,10 @@ class PollerCore;
 }  // namespace endpoint
 
 /// What the dialling side asks for. Rings are powers of two, 4 KiB … 256 MiB; the accepting side may make them smaller.
+/// 0: by the endpoint, 256 KiB, or less if with these channel.expected channels did not fit memory.limit_bytes.
 struct ChannelSpec {
-  uint32_t send_bytes = 256 * 1024;     ///< of the ring towards the peer
-  uint32_t receive_bytes = 256 * 1024;  ///< of the ring from the peer
+  uint32_t send_bytes = 0;     ///< of the ring towards the peer
+  uint32_t receive_bytes = 0;  ///< of the ring from the peer
   /// What the accepting side sees before it accepts; at most 4096 bytes.
   std::vector<std::byte> greeting{};
   /// If its connection breaks while both processes live, the channel gets another one within link.mend_ms, and notices
@@ -58,9 +59,11 @@ struct ChannelRequest {
 
 /// The answer to a ChannelRequest.
 struct ChannelAcceptance {
-  uint32_t poller = 0;         ///< that serves the channel
-  uint32_t send_bytes = 0;     ///< 0: as asked. Never more than that
-  uint32_t receive_bytes = 0;  ///< the same
+  uint32_t poller = 0;  ///< that serves the channel
+  /// Of the ring towards the peer, rounded down to a power of two; never more than it asks for. 0: as it asks, or less if with
+  /// this channel.expected channels did not fit memory.limit_bytes.
+  uint32_t send_bytes = 0;
+  uint32_t receive_bytes = 0;  ///< of the ring from the peer; the same
   std::string
       refusal{};  ///< not empty: there is no channel, for this reason, which the peer is told
   bool ends_when_broken = false;  ///< as ChannelSpec's
@@ -242,7 +245,7 @@ struct EndpointSpec {
 
 /// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),
 /// cluster.id, security.*, transport, shm.folder, verbs.*, memory.limit_bytes, connect.timeout_ms, close.timeout_ms,
-/// liveness.timeout_ms, link.mend_ms, channel.idle_ms, wait.*, counters.folder, metrics.*.
+/// liveness.timeout_ms, link.mend_ms, channel.*, wait.*, counters.folder, metrics.*.
 ///
 /// Threads: any. Fork: as Session.
 class Endpoint {

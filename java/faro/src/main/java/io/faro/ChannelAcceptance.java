@@ -6,7 +6,7 @@ import java.util.Objects;
  * The answer to a {@link ChannelRequest}.
  *
  * <pre>{@code
- * ChannelAcceptance.by(0)                                // poller 0 serves it, with the rings that the peer asks for
+ * ChannelAcceptance.by(0)                                // poller 0 serves it, with the rings that the peer asks for, or less
  * ChannelAcceptance.by(1).withRings(64 << 10, 64 << 10)  // with smaller ones
  * ChannelAcceptance.refused("no more guests today")
  * }</pre>
@@ -14,7 +14,8 @@ import java.util.Objects;
  * <p>Threads: any; immutable.
  *
  * @param poller {@link Poller#index} of the one that serves the channel
- * @param sendBytes of the ring towards the peer; 0: as it asks. It never gets more than that
+ * @param sendBytes of the ring towards the peer; it never gets more than it asks for. 0: as it asks, or less if with this
+ *     {@code channel.expected} channels did not fit {@code memory.limit_bytes}
  * @param receiveBytes of the ring from the peer; the same
  * @param refusal not null: there is no channel, for this reason, which the peer is told
  * @param endsWhenBroken as {@link ChannelSpec#endsWhenBroken}
@@ -35,7 +36,7 @@ public record ChannelAcceptance(
     }
   }
 
-  /** That poller serves the channel, with the rings that the peer asks for. */
+  /** That poller serves the channel, with the rings that the peer asks for, or as large as the budget allows. */
   public static ChannelAcceptance by(int poller) {
     return new ChannelAcceptance(poller, 0, 0, null, false);
   }

@@ -13,7 +13,8 @@ import java.util.Objects;
  * <p>Threads: any; immutable.
  *
  * @param sendBytes of the ring towards the peer: a power of two, 4 KiB … 256 MiB. The accepting side may make it
- *     smaller
+ *     smaller. 0: by the endpoint, 256 KiB, or less if with these {@code channel.expected} channels did not fit {@code
+ *     memory.limit_bytes}
  * @param receiveBytes of the ring from the peer; the same
  * @param greeting what the accepting side sees before it accepts; at most 4096 bytes
  * @param endsWhenBroken false: if its connection breaks while both processes live, the channel gets another one within
@@ -21,16 +22,14 @@ import java.util.Objects;
  *     either side says so
  */
 public record ChannelSpec(int sendBytes, int receiveBytes, byte[] greeting, boolean endsWhenBroken) {
-  private static final int DEFAULT_RING_BYTES = 256 * 1024;
-
   /** Copies the greeting. The numbers are checked by {@link Poller#connect}. */
   public ChannelSpec {
     greeting = Objects.requireNonNull(greeting, "greeting").clone();
   }
 
-  /** Rings of 256 KiB, no greeting; a connection that breaks is mended. */
+  /** Rings by the endpoint, no greeting; a connection that breaks is mended. */
   public ChannelSpec() {
-    this(DEFAULT_RING_BYTES, DEFAULT_RING_BYTES, new byte[0], false);
+    this(0, 0, new byte[0], false);
   }
 
   /** The same with rings of these sizes. */

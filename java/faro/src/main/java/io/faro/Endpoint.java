@@ -14,7 +14,7 @@ import java.util.List;
  *
  * <p>Of its {@link SessionConfig} it uses {@code cluster.listen} (127.0.0.1:0 unless set), {@code cluster.id},
  * {@code security.*}, {@code transport}, {@code shm.folder}, {@code verbs.*}, {@code memory.limit_bytes}, {@code connect.timeout_ms},
- * {@code close.timeout_ms}, {@code liveness.timeout_ms}, {@code link.mend_ms}, {@code channel.idle_ms}, {@code wait.*},
+ * {@code close.timeout_ms}, {@code liveness.timeout_ms}, {@code link.mend_ms}, {@code channel.*}, {@code wait.*},
  * {@code counters.folder} and {@code metrics.*}.
  *
  * <p>What native memory it has, the rings of its channels too, stays until nobody refers to the endpoint, its pollers

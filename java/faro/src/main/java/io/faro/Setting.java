@@ -211,7 +211,12 @@ public enum Setting {
    * A channel that carries no frame either way for this long is drained and closed, up to a quarter of it later. 0:
    * never.
    */
-  CHANNEL_IDLE_MS("channel.idle_ms", "0");
+  CHANNEL_IDLE_MS("channel.idle_ms", "0"),
+  /**
+   * How many channels are to fit memory.limit_bytes at a time. Their rings are made so small, where this side does not say
+   * how large: at least 4 KiB. 0: rings do not follow the limit.
+   */
+  CHANNEL_EXPECTED("channel.expected", "0");
 
   private final String key;
   private final String defaultValue;

@@ -32,6 +32,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.logging.LogRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -617,6 +618,22 @@ class EndpointTest {
       client.expectOpened();
       assertEquals(8192, client.poller.info(channel).sendBytes());
       assertEquals(16384, client.poller.info(channel).receiveBytes()); // the power of two below 20000
+    }
+  }
+
+  @Test
+  void channelsForWhichNobodyNamesASizeFollowTheBudget() throws Exception {
+    Consumer<SessionConfig.Builder> tenInAMebibyte =
+        config -> config.set(Setting.MEMORY_LIMIT_BYTES, 1 << 20).set(Setting.CHANNEL_EXPECTED, 10);
+    try (EndpointSide server = new EndpointSide(new EndpointSpec(), tenInAMebibyte);
+        EndpointSide client = new EndpointSide("tcp")) {
+      long usual = client.connect(server, new ChannelSpec());
+      client.expectOpened();
+      assertEquals(32768, client.poller.info(usual).sendBytes());
+      long small = client.connect(server, new ChannelSpec().withRings(4096, 0));
+      client.expectOpened();
+      assertEquals(4096, client.poller.info(small).sendBytes());
+      assertEquals(32768, client.poller.info(small).receiveBytes());
     }
   }
 

@@ -1,0 +1,59 @@
+#include "endpoint/ring_sizes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "links/limits.h"
+
+namespace faro::endpoint {
+namespace {
+
+// Which transport a peer gets is not known before it comes.
+uint64_t most_memory(std::span<transport::Transport* const> transports, uint32_t ring_bytes) {
+  const ring::Layout ring = one_ring(ring_bytes);
+  uint64_t most = 0;
+  for (const transport::Transport* const each : transports)
+    most = std::max(most, each->memory_bytes(ring, ring));
+  return most;
+}
+
+}  // namespace
+
+bool is_ring(uint32_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= kLeastRingBytes && bytes <= kMostRingBytes;
+}
+
+ring::Layout one_ring(uint32_t bytes) {
+  return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
+}
+
+Result<RingSizes> RingSizes::make(const base::Settings& settings,
+                                  std::span<transport::Transport* const> transports) {
+  if (settings.memory_limit_bytes == 0 || settings.channel_expected == 0) return RingSizes();
+  const uint64_t share = settings.memory_limit_bytes / settings.channel_expected;
+  uint32_t most = kMostRingBytes;
+  while (most >= kLeastRingBytes && most_memory(transports, most) > share) most /= 2;
+  if (most >= kLeastRingBytes) return RingSizes(most);
+  const uint64_t least = most_memory(transports, kLeastRingBytes);
+  return base::error(
+      Code::resource_limit,
+      "channel.expected = {}: with the smallest rings, of {} bytes each way, these channels "
+      "need {}, and memory.limit_bytes is {}; expect fewer, or raise the limit",
+      settings.channel_expected, kLeastRingBytes,
+      links::in_mebibytes(least * settings.channel_expected), settings.memory_limit_bytes);
+}
+
+ChannelSpec RingSizes::asked(ChannelSpec spec) const {
+  const uint32_t usual = std::min(kUsualRingBytes, most_);
+  if (spec.send_bytes == 0) spec.send_bytes = usual;
+  if (spec.receive_bytes == 0) spec.receive_bytes = usual;
+  return spec;
+}
+
+uint32_t RingSizes::allowed(uint32_t asked, uint32_t bytes) const {
+  if (bytes == 0) return std::min(asked, most_);
+  return std::min(asked, std::max(std::bit_floor(bytes), kLeastRingBytes));
+}
+
+}  // namespace faro::endpoint
