@@ -27,7 +27,7 @@ if(FARO_PRECOMPILE)
     find_package(GTest REQUIRED)
     add_executable(faro_precompiled_test EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
     target_link_libraries(faro_precompiled_test
-                          PRIVATE faro_flags faro_cold_flags faro_precompiled_flags faro::fmt Threads::Threads GTest::gtest)
+                          PRIVATE faro_flags faro_test_flags faro_precompiled_flags faro::fmt Threads::Threads GTest::gtest)
     target_precompile_headers(faro_precompiled_test PRIVATE ${precompiled} <deque> <fstream> <map> <gtest/gtest.h>)
   endif()
 endif()
