@@ -1,7 +1,8 @@
 // PollerWait: how a poller waits, and how another thread takes its place meanwhile.
 //
 // A yield costs little where it lets somebody run who has something for this poller, and is a busy loop where nobody else
-// wants the processor. So it yields only as long as that takes time, and then sleeps on its doorbell.
+// wants the processor. So it yields only as long as that takes time, and then sleeps on its doorbell. During either another
+// thread may be inside: it sends where it has something to send, without a switch to this one.
 // native/DESIGN.md#memory-orders has the steps of the doorbell.
 #pragma once
 
@@ -164,7 +165,7 @@ class PollerWait {
     uint32_t idle = 0;
     for (uint32_t left = limits_.yields; left > 0 && idle < kIdleYields; --left) {
       const base::Nanoseconds before = clock_.now_ns();
-      waiter_->yield();
+      let_others_in([&] { waiter_->yield(); });
       const base::Nanoseconds after = clock_.now_ns();
       idle = after - before < kSomebodyRan ? idle + 1 : 0;
       poll_network(after);
@@ -189,10 +190,16 @@ class PollerWait {
     is_armed_ = false;
   }
 
-  // S3. Whoever has entered meanwhile leaves soon.
+  // S3
   void sleep(base::Nanoseconds at_most) noexcept {
+    let_others_in([&] { waiter_->sleep(doorbell_, at_most); });
+  }
+
+  // Whoever has entered meanwhile leaves soon.
+  template <typename Pause>
+  void let_others_in(Pause&& pause) noexcept {
     leave();
-    waiter_->sleep(doorbell_, at_most);
+    pause();
     while (is_owned_.exchange(true, std::memory_order_acquire)) waiter_->yield();
   }
 

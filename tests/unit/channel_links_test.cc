@@ -295,6 +295,20 @@ class CountingNetwork final : public endpoint::ChannelNetwork {
   int polls = 0;
 };
 
+/// Waits by calling what the test does meanwhile.
+class VisitedWaiter final : public ring::Waiter {
+ public:
+  explicit VisitedWaiter(std::function<void()> visit) : visit_(std::move(visit)) {}
+  void yield() noexcept override { visit_(); }
+  void sleep(ring::Doorbell&, uint64_t) noexcept override {
+    ADD_FAILURE() << "nobody has come";
+    visit_();
+  }
+
+ private:
+  const std::function<void()> visit_;
+};
+
 // Of a peer that has dialled.
 TEST(ListeningAddress, is_what_the_peer_says_unless_that_leads_elsewhere) {
   const struct {
@@ -334,6 +348,35 @@ TEST(PollerWait, reads_the_sockets_now_and_then_though_it_always_finds_something
   clock.advance(200'000);
   for (int each = 0; each < 1000; ++each) (void)wait();
   EXPECT_EQ(network.polls, 2);
+}
+
+// A task that has something to send need not hand it over to a poller that looks for work in vain.
+TEST(PollerWait, lets_another_thread_enter_while_it_yields_and_waits_until_that_has_left) {
+  CountingNetwork network;
+  base::ManualClock clock;
+  ring::ReadyWatch ready_watch({});
+  endpoint::PollerWait* waiting = nullptr;
+  int yields = 0;
+  bool has_left = false;
+  const auto visit = [&] {
+    if (++yields == 1) {
+      EXPECT_TRUE(waiting->try_enter());
+      EXPECT_FALSE(waiting->try_enter());
+    } else if (yields == 3) {
+      waiting->leave();
+      has_left = true;
+    }
+  };
+  endpoint::PollerWait poller(network, clock, std::make_unique<VisitedWaiter>(visit), {.yields = 1},
+                              transport::shm::NodeDoorbells::make(1).value(), ready_watch);
+  waiting = &poller;
+  const auto look = [&] {
+    EXPECT_EQ(has_left, yields > 0);
+    return has_left;
+  };
+  EXPECT_EQ(poller.wait(Wait::forever(), ring::WokenFor::all, look), Outcome::done);
+  EXPECT_EQ(yields, 3);
+  EXPECT_FALSE(poller.try_enter());  // it does not wait any more
 }
 
 }  // namespace

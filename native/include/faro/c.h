@@ -781,7 +781,7 @@ void faro_endpoint_destroy(faro_endpoint* endpoint);
 
 /* --- Poller: serves channels on one thread
  *
- * Threads: one at a time, except where said; while it sleeps in faro_poller_wait another one may send by way of
+ * Threads: one at a time, except where said; while it waits in faro_poller_wait another one may send by way of
  * faro_poller_try_enter. Blocks: faro_poller_wait only. Valid as long as its endpoint's handle. A channel that does not
  * exist any more is refused with closed, everywhere. */
 
@@ -879,10 +879,10 @@ faro_code faro_poller_descriptor(faro_poller* poller, int32_t* descriptor);
  * (faro_poller_descriptor was not called), invalid_argument. Blocks: never. */
 faro_outcome faro_poller_arm(faro_poller* poller, int32_t wake_for);
 
-/* For other threads: takes the place of the poller's own thread while that sleeps in faro_poller_wait, to claim, commit and
- * post. `entered` 0: it does not sleep now, or another thread is inside: hand the work over, and wake it. 1:
- * faro_poller_leave has to follow soon, since the poller's thread cannot go on before. It goes on sleeping for the reasons
- * that it has named: if there are others now, faro_poller_wake it. Threads: any. Blocks: never. */
+/* For other threads: takes the place of the poller's own thread while that waits in faro_poller_wait, to claim, commit and
+ * post. `entered` 0: it does not wait now, is looking between two pauses, or another thread is inside: hand the work over, and
+ * wake it. 1: faro_poller_leave has to follow soon, since the poller's thread cannot go on before. It goes on waiting for the
+ * reasons that it has named: if there are others now, faro_poller_wake it. Threads: any. Blocks: never. */
 faro_code faro_poller_try_enter(faro_poller* poller, int32_t* entered);
 /* Threads: the one that has entered. */
 faro_code faro_poller_leave(faro_poller* poller);

@@ -129,7 +129,7 @@ struct ChannelRings {
 
 /// Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
 ///
-/// Threads: one at a time, except where said; while it sleeps in wait() another one may send by way of try_enter().
+/// Threads: one at a time, except where said; while it waits in wait() another one may send by way of try_enter().
 /// Blocks: wait() only. A reference stays valid as long as its Endpoint.
 class Poller {
  public:
@@ -197,10 +197,11 @@ class Poller {
   /// - failed: closed, or descriptor() was not called.
   Outcome arm(WakeFor reasons = WakeFor::frames_and_room) noexcept;
 
-  /// For other threads: takes the place of the poller's own thread while that sleeps in wait(), to claim, commit and post.
-  /// False if it does not sleep now, or another thread is inside: then hand the work over and wake() it. Soon after true,
-  /// leave() has to follow: the poller's thread cannot go on before. It goes on sleeping for the reasons that it has named: if
-  /// there are others now, as for room after a claim that found none, wake() it. Threads: any. Blocks: never.
+  /// For other threads: takes the place of the poller's own thread while that waits in wait(), to claim, commit and post.
+  /// False if it does not wait now, is looking between two pauses, or another thread is inside: then hand the work over and
+  /// wake() it. Soon after true, leave() has to follow: the poller's thread cannot go on before. It goes on waiting for the
+  /// reasons that it has named: if there are others now, as for room after a claim that found none, wake() it. Threads: any.
+  /// Blocks: never.
   bool try_enter() noexcept;
   void leave() noexcept;
 

@@ -278,12 +278,13 @@ public final class Poller {
   }
 
   /**
-   * For other threads: takes the place of the poller's own thread while that sleeps in {@link #await}, to claim, commit
+   * For other threads: takes the place of the poller's own thread while that waits in {@link #await}, to claim, commit
    * and post. Soon after true {@link #leave} must follow, in a finally block: the poller's thread cannot go on before. It
-   * goes on sleeping for what its wait has named: if there is something else to wait for now, {@link #wake} it.
+   * goes on waiting for what its wait has named: if there is something else to wait for now, {@link #wake} it.
    * Threads: any. Never blocks.
    *
-   * @return false if it does not sleep now, or another thread is inside: then hand the work over, and {@link #wake} it
+   * @return false if it does not wait now, is looking between two pauses, or another thread is inside: then hand the
+   *     work over, and {@link #wake} it
    */
   @CheckReturnValue
   public boolean tryEnter() {
