@@ -69,7 +69,8 @@ void NodeCore::start(const NodeEnvironment& environment) {
   left_ = base::error(Code::peer_lost, "{} closed its session", shape.node_names[shape.node]);
   overflow_.show_in(membership_->counters().node());
   const shuffle::QueryTimeouts timeouts{.unopened_ns = settings_.unopened_timeout_ms * 1'000'000,
-                                        .link_ns = settings_.connect_timeout_ms * 1'000'000};
+                                        .link_ns = settings_.connect_timeout_ms * 1'000'000,
+                                        .idle_ns = settings_.link_idle_ms * 1'000'000};
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this, timeouts);
   for (const session::Node& node : membership_->nodes()) {
     const bool is_known = settings_.nodes_change() && known[node.number];
@@ -113,49 +114,63 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
   }
 }
 
-void NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  early_.loses(node, [this, node, cause] {
-    lose_peer(node, cause);
-    events_.tell_lost(node, cause.of_node(node));
+// Before this node is complete none of its links is let go.
+bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
+  auto is_loss = std::make_shared<bool>(true);
+  early_.loses(node, [this, node, cause, is_loss] {
+    *is_loss = lose_peer(node, cause);
+    if (*is_loss) events_.tell_lost(node, cause.of_node(node));
   });
+  return *is_loss;
 }
 
-void NodeCore::on_peer_left(uint32_t node) {
-  early_.loses(node, [this, node] {
-    lose_peer(node, base::error(Code::peer_lost, "{} closed its session",
-                                membership_->nodes()[node].name));
-    events_.tell_left(node);
+bool NodeCore::on_peer_left(uint32_t node) {
+  auto is_loss = std::make_shared<bool>(true);
+  early_.loses(node, [this, node, is_loss] {
+    *is_loss = lose_peer(node, base::error(Code::peer_lost, "{} closed its session",
+                                           membership_->nodes()[node].name));
+    if (*is_loss) events_.tell_left(node);
   });
+  return *is_loss;
 }
 
-void NodeCore::lose_peer(uint32_t node, const Status& cause) {
+// Of a node whose link was let go nobody is told: it is a member as before.
+bool NodeCore::lose_peer(uint32_t node, const Status& cause) {
   presence_.lost(node);
-  queries_->on_peer_lost(node, cause);
+  const bool is_loss = queries_->on_peer_lost(node, cause);
+  if (!is_loss) presence_.rests(node);
+  return is_loss;
 }
 
 void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
-  early_.happens([this, node, incarnation] { queries_->on_peer_joined(node, incarnation); });
+  early_.happens([this, node, incarnation] {
+    if (!queries_->on_peer_joined(node, incarnation)) presence_.is_another(node);
+  });
 }
 
 void NodeCore::on_peer_returned(uint32_t node) {
   early_.happens([this, node] {
-    if (presence_.returned(node)) {
-      events_.tell_added(node);
-    } else {
-      events_.tell_returned(node);
+    switch (presence_.returned(node)) {
+      case NodePresence::Return::first:
+        return events_.tell_added(node);
+      case NodePresence::Return::again:
+        return events_.tell_returned(node);
+      case NodePresence::Return::from_rest:
+        return;
     }
   });
 }
 
 // What begins these is called when this node is complete.
-bool NodeCore::on_node_drained(uint32_t node) {
-  if (!queries_->is_let_go(node)) return false;
+session::Observer::LetGo NodeCore::on_letting_go(uint32_t node) {
+  if (!queries_->is_let_go(node)) return LetGo::no;
   if (node == membership_->node()) {  // the others have ended their links
     events_.tell_drained(node);
-    return false;
+    return LetGo::no;
   }
-  lose_peer(node, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
-  return true;
+  const bool is_loss = lose_peer(
+      node, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
+  return is_loss ? LetGo::drained : LetGo::idle;
 }
 
 void NodeCore::on_let_go(uint32_t node) { events_.tell_drained(node); }
@@ -216,6 +231,27 @@ void NodeCore::alert_workers() {
 void NodeCore::let_go(uint32_t node) { membership_->let_go(node); }
 
 void NodeCore::want_link(uint32_t node) { membership_->want_link(node); }
+
+// Until this node is complete, its own thread takes the messages. A worker that holds a batch could not bind to another link.
+bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
+  const auto may_rest = [&] {
+    return early_.is_over() && membership_->may_rest(node) &&
+           !presence_.is_asked_for(node, membership_->clock().now_ns());
+  };
+  if (held && !may_rest()) return false;
+  const session::Node& peer = membership_->nodes()[node];
+  const uint32_t rings = membership_->incoming_layout(node).rings_per_lane;
+  uint64_t held_bytes = 0;
+  for (uint32_t i = 0; held && i < local_worker_count() * peer.worker_count * rings; ++i) {
+    const uint32_t remote = i / rings % peer.worker_count;
+    held_bytes +=
+        membership_->counters()
+            .incoming(i / rings / peer.worker_count, peer.first_worker + remote, i % rings)
+            .unreleased_bytes.load(std::memory_order_relaxed);
+  }
+  if (held_bytes == 0) membership_->link(node)->hold(held);
+  return held_bytes == 0;
+}
 
 Status NodeCore::why_unlinked(uint32_t node) const {
   return base::error(Code::peer_lost, "{} was not linked within connect.timeout_ms = {}: {}",

@@ -60,11 +60,11 @@ class NodeCore final : public session::Observer,
 
   // session::Observer
   void on_message(uint32_t from_node, std::span<const std::byte> message) override;
-  void on_peer_lost(uint32_t node, const Status& cause) override;
-  void on_peer_left(uint32_t node) override;
+  bool on_peer_lost(uint32_t node, const Status& cause) override;
+  bool on_peer_left(uint32_t node) override;
   void on_peer_joined(uint32_t node, uint64_t incarnation) override;
   void on_peer_returned(uint32_t node) override;
-  bool on_node_drained(uint32_t node) override;
+  LetGo on_letting_go(uint32_t node) override;
   void on_let_go(uint32_t node) override;
   void on_node_removed(uint32_t node) override;
   void on_number_free(uint32_t node) override;
@@ -78,6 +78,7 @@ class NodeCore final : public session::Observer,
   void query_failed(const QueryId& query, const Status& cause) override;
   void let_go(uint32_t node) override;
   void want_link(uint32_t node) override;
+  bool hold_link(uint32_t node, bool held) noexcept override;
   Status why_unlinked(uint32_t node) const override;
 
  private:
@@ -85,7 +86,7 @@ class NodeCore final : public session::Observer,
   void start(const NodeEnvironment& environment);
   void count_network() noexcept;
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
-  void lose_peer(uint32_t node, const Status& cause);
+  bool lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
   std::string who_is_busy() const;
 

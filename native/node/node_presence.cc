@@ -50,6 +50,17 @@ Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancell
   return base::error(Code::deadline_exceeded, "node {} is not there", node).of_node(node);
 }
 
+void NodePresence::ask_for(uint32_t node, base::Nanoseconds until) {
+  const std::lock_guard lock(mutex_);
+  if (node < present_.size()) asked_for_[node] = until;
+}
+
+bool NodePresence::is_asked_for(uint32_t node, base::Nanoseconds now) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto asked = asked_for_.find(node);
+  return asked != asked_for_.end() && now < asked->second;
+}
+
 std::set<uint32_t> NodePresence::awaited() const {
   const std::lock_guard lock(mutex_);
   return {awaited_.begin(), awaited_.end()};
@@ -60,22 +71,35 @@ void NodePresence::lost(uint32_t node) {
   present_[node] = false;
 }
 
-bool NodePresence::returned(uint32_t node) {
-  bool is_new = false;
+void NodePresence::rests(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  present_[node] = false;
+  resting_.insert(node);
+}
+
+void NodePresence::is_another(uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  resting_.erase(node);
+}
+
+NodePresence::Return NodePresence::returned(uint32_t node) {
+  Return how = Return::again;
   {
     const std::lock_guard lock(mutex_);
+    if (resting_.erase(node) != 0) how = Return::from_rest;
+    if (!known_[node]) how = Return::first;
     present_[node] = true;
-    is_new = !known_[node];
     known_[node] = true;
   }
   changed_.notify_all();
-  return is_new;
+  return how;
 }
 
 void NodePresence::removed(uint32_t node) {
   const std::lock_guard lock(mutex_);
   present_[node] = false;
   known_[node] = false;
+  resting_.erase(node);
 }
 
 bool NodePresence::is_closed() const {

@@ -39,6 +39,7 @@ class ClusterMembership final : public Membership {
   bool has_number(uint32_t node) const override { return node_list_.has(node); }
   void let_go(uint32_t node) override;
   void want_link(uint32_t node) override;
+  bool may_rest(uint32_t node) const override;
   std::string why_unlinked(uint32_t node) const override { return node_list_.why_unlinked(node); }
   std::shared_ptr<transport::DataLink> link(uint32_t node) override {
     return node == topology_.self() ? resources_.local_link() : links_.data(node);

@@ -37,22 +37,28 @@ class Observer {
   virtual ~Observer() = default;
   /// A whole control message of a peer; messages come in the order they were sent. Untrusted: check every byte.
   virtual void on_message(uint32_t from_node, std::span<const std::byte> message) = 0;
-  /// A link is lost. Once per link. `cause` is a peer_lost (or protocol_error) status that names
+  /// A link is lost, or was let go. Once per link. Answers whether it is a loss: false, if both sides had agreed to let it go
+  /// (Membership::let_go); then the peer may come back without starting again. `cause` is a peer_lost (or protocol_error) status that names
   /// the peer and the first cause. Called before any later message of that peer would be.
-  virtual void on_peer_lost(uint32_t node, const Status& cause) = 0;
+  virtual bool on_peer_lost(uint32_t node, const Status& cause) = 0;
   /// A peer has closed its session regularly (BYE). The observer fails the queries that still need it. Once per
-  /// link; no on_peer_lost follows.
-  virtual void on_peer_left(uint32_t node) = 0;
+  /// link; no on_peer_lost follows. The answer is that of on_peer_lost.
+  virtual bool on_peer_left(uint32_t node) = 0;
   /// A node that was missing is linked again, by another process of that incarnation. Called before
   /// its first message. It may still be linking with others.
   virtual void on_peer_joined(uint32_t node, uint64_t incarnation) = 0;
   /// The same node has opened its session: it is linked with every node that is present, and each of these was told
   /// on_peer_joined.
   virtual void on_peer_returned(uint32_t node) = 0;
-  /// Membership::let_go takes place: the link to the node, if there was one, ends after this call. Answers whether it still
-  /// is to end: the node may have been removed meanwhile.
-  virtual bool on_node_drained(uint32_t node) = 0;
-  /// The same is done: the link has ended. Called after on_links_changed.
+  /// Why a link is let go.
+  enum class LetGo {
+    no,       // it is not: the node may have been removed meanwhile
+    idle,     // no query needs it. The node may be linked again
+    drained,  // no query needs the node
+  };
+  /// Membership::let_go takes place: the link to the node, if there is one, ends after this call, which is no loss.
+  virtual LetGo on_letting_go(uint32_t node) = 0;
+  /// The same of a drained node is done: the link has ended. Called after on_links_changed.
   virtual void on_let_go(uint32_t node) = 0;
   /// Membership::remove_node takes place: the node is to be forgotten. Called after on_peer_lost.
   virtual void on_node_removed(uint32_t node) = 0;
@@ -94,12 +100,16 @@ class Membership {
   virtual Status remove_node(uint32_t node) = 0;
   /// Whether the number is that of a node. Threads: any. Blocks: never for long.
   virtual bool has_number(uint32_t node) const = 0;
-  /// Ends the link to a node that no query needs any more, and refuses its process from now on; on_node_drained follows.
+  /// Ends the link to a node that no query needs any more; on_letting_go follows, and decides. The process of a drained node
+  /// is refused from then on.
   /// Threads: any. Blocks: never.
   virtual void let_go(uint32_t node) = 0;
   /// Where nodes come and go: has a link made with this one, for connect.timeout_ms from now on, if there is none. Of the
   /// two the one with the higher number dials; the other one asks it to. on_peer_joined follows. Threads: any. Blocks: never.
   virtual void want_link(uint32_t node) = 0;
+  /// Whether the link to a peer is up and the peer knows, as this node does, how links are let go. Threads: the network
+  /// thread.
+  virtual bool may_rest(uint32_t node) const = 0;
   /// Why there is no link with a node: its name, and the last cause. Threads: any. Blocks: never for long.
   virtual std::string why_unlinked(uint32_t node) const = 0;
 

@@ -44,11 +44,17 @@ bool Rejoin::linked(const links::Link& link) const {
   return link.state().connected() && (!peer.was_open || peer.members->linked);
 }
 
-void Departed::lost(uint32_t peer, uint64_t incarnation) {
+void Departed::gone(uint32_t peer, uint64_t incarnation, bool is_loss) {
   std::vector<uint64_t>& lost = peers_[peer].lost;
-  if (lost.size() >= kRemembered) lost.erase(lost.begin());
-  lost.push_back(incarnation);
+  if (is_loss && lost.size() >= kRemembered) lost.erase(lost.begin());
+  if (is_loss) lost.push_back(incarnation);
+  peers_[peer].let_go = is_loss ? 0 : incarnation;
   begin(peer);
+}
+
+void Departed::removed(uint32_t peer) {
+  if (const uint64_t incarnation = peers_[peer].let_go; incarnation != 0)
+    gone(peer, incarnation, true);
 }
 
 Status Departed::check(uint32_t peer, uint64_t incarnation) const {

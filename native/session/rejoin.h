@@ -61,7 +61,10 @@ class Departed {
   Departed(const Topology& topology, const base::Clock& clock)
       : topology_(topology), clock_(clock), peers_(topology.size()) {}
 
-  void lost(uint32_t peer, uint64_t incarnation);
+  /// The link with this process has ended. `is_loss`: else it was let go, and the process may come back.
+  void gone(uint32_t peer, uint64_t incarnation, bool is_loss);
+  /// The number is taken from the node: nor does such a process come back.
+  void removed(uint32_t peer);
   /// Why this process may not be linked; Ok: it may. A process that was lost does not come back by itself:
   /// its node has to start again.
   Status check(uint32_t peer, uint64_t incarnation) const;
@@ -81,6 +84,7 @@ class Departed {
  private:
   struct Peer {
     std::vector<uint64_t> lost;  // incarnations, the latest last
+    uint64_t let_go = 0;         // incarnation whose link was, last; 0: none
     bool is_joining = false;
     bool is_open = false;
   };

@@ -374,12 +374,17 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
   if (phase_ == Phase::open) send_members(link, links_, topology_);
 }
 
-// If the peer connects again it gets another link.
-void Roster::drop_link(const links::Link& link) {
+// If the peer connects again it gets another link. `is_loss`: it has to start again before.
+void Roster::drop_link(const links::Link& link, bool is_loss) {
   const uint32_t peer = link.place();
-  retry(peer, Status(Code::connect_failed, "it was lost"));
+  if (is_loss) {
+    retry(peer, Status(Code::connect_failed, "it was lost"));
+  } else {
+    wants_.forget(peer);  // who wants it now says so after this
+    note_unlinked(peer, Status(Code::connect_failed, "no query needed the link: it was let go"));
+  }
   const bool came_up = links_.retire(peer);
-  if (came_up) departed_.lost(peer, link.peer().incarnation);
+  if (came_up) departed_.gone(peer, link.peer().incarnation, is_loss);
   if (phase_ != Phase::open) return;
   resources_.count_lost(peer);
   if (came_up) observer_.on_links_changed();
@@ -427,6 +432,7 @@ void Roster::remove_node(uint32_t node) {
     link->fail(base::error(Code::peer_lost, "{} was removed from the session of {}",
                            topology_.node(node).name, identity_.name));
   }
+  departed_.removed(node);
   topology_.set_address(node, "");
   identity_.hosts[node].clear();
   resources_.count_removed(node);
@@ -437,15 +443,24 @@ void Roster::remove_node(uint32_t node) {
 
 // All that the link had to carry has arrived, or nobody waits for it any more.
 void Roster::let_go(uint32_t node) {
-  if (phase_ != Phase::open || !observer_.on_node_drained(node)) return;
-  nodes_.drained(node);
-  wants_.forget(node);
-  if (links::Link* const link = links_.find(node)) {
+  const auto end_link = [&](bool is_loss) {
+    links::Link* const link = links_.find(node);
+    if (link == nullptr) return;
     link->leave();
     link->end();
-    drop_link(*link);
+    drop_link(*link, is_loss);
     announce_members(links_, topology_);
+  };
+  if (phase_ != Phase::open) return;
+  auto why = observer_.on_letting_go(node);
+  if (why == Observer::LetGo::idle) {
+    end_link(false);
+    why = observer_.on_letting_go(node);  // it may be drained as well
   }
+  if (why != Observer::LetGo::drained) return;
+  nodes_.drained(node);
+  wants_.forget(node);
+  end_link(true);
   observer_.on_let_go(node);
 }
 
@@ -493,18 +508,23 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost = base::error(code, "{} is lost: {}", link.name(), cause.message());
-  base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
-  observer_.on_peer_lost(link.place(), lost);
-  drop_link(link);
+  // Of one that is held only the observer knows; else the line comes before whoever is told looks for it.
+  const bool is_held = link.data()->held().load(std::memory_order_relaxed);
+  const auto log = [&](LogLevel level) {
+    base::log(level, "{}: {}", identity_.name, lost.message());
+  };
+  if (!is_held) log(LogLevel::warning);
+  const bool is_loss = observer_.on_peer_lost(link.place(), lost);
+  if (is_held) log(is_loss ? LogLevel::warning : LogLevel::debug);
+  drop_link(link, is_loss);
   announce_members(links_, topology_);
 }
 
 void Roster::on_left(links::Link& link) {
   if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link(link);
   if (phase_ != Phase::open) return;
-  base::log(LogLevel::debug, "{}: {} has closed its session", identity_.name, link.name());
-  observer_.on_peer_left(link.place());
-  drop_link(link);
+  base::log(LogLevel::debug, "{}: {} has left", identity_.name, link.name());
+  drop_link(link, observer_.on_peer_left(link.place()));
   announce_members(links_, topology_);
 }
 

@@ -61,7 +61,7 @@ class Roster final : public links::Rounds,
   /// NodeList has a new node, or one less, since.
   void add_node(uint32_t node, std::string address);
   void remove_node(uint32_t node);
-  /// No query needs the node any more.
+  /// As Membership::let_go.
   void let_go(uint32_t node);
   /// As Membership::want_link.
   void want_link(uint32_t node);
@@ -91,7 +91,7 @@ class Roster final : public links::Rounds,
 
   void add_link(uint32_t peer, bool initiator, std::string address,
                 std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
-  void drop_link(const links::Link& link);
+  void drop_link(const links::Link& link, bool is_loss = true);
   void retry(uint32_t peer, const Status& cause);
   void note_unlinked(uint32_t peer, const Status& cause);
 

@@ -54,12 +54,13 @@ bool LinkLanes::rebind(uint32_t node) {
   std::shared_ptr<transport::DataLink> link = worker_.membership.link(node);
   const transport::DataLink* const bound = receive_side_.rings_of(node).front().link.get();
   if (link.get() == bound) return true;
-  // What waits in the queue of a ring to a node that is linked only now is for this link.
+  // What waits in the queue of a ring to a node that is linked only now is for this link; so is what waits for one that was
+  // let go when nothing needed it.
   const bool is_on_demand = worker_.settings.nodes_change();
   if (bound != nullptr && !(is_on_demand && bound->is_absent())) {
     // QueryTable decides which queries the loss fails. It learned of the loss before the link changed.
     receive_side_.abandon(node);
-    send_side_.drop_rings(node);
+    if (!bound->held().load(std::memory_order_relaxed)) send_side_.drop_rings(node);
     if (uses_rings(node)) return false;
   }
   bind(node, link);
@@ -87,6 +88,7 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
       const size_t i = size_t{remote} * out.rings_per_lane + k;
       to[i].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
+      to[i].held = &link->held();
       if (!link->is_absent() || !worker_.settings.nodes_change()) {
         to[i].counters =
             &membership.counters().outgoing(worker_.local_index, peer.first_worker + remote, k);

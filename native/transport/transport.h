@@ -168,6 +168,14 @@ class DataLink {
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.
   virtual void stop() noexcept = 0;
+
+  /// Whether senders find no room in its rings now: the layer above wants nothing to be sent, and sees to
+  /// it itself. Threads: any; relaxed.
+  const std::atomic<bool>& held() const noexcept { return held_; }
+  void hold(bool held) noexcept { held_.store(held, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> held_{false};
 };
 
 /// Waits for descriptors to become ready, on behalf of the network thread (or of a test that calls do_work).

@@ -17,6 +17,7 @@
 //            sender (worker number), number = the lists of the receiver's OPEN, text = who waits, and those lists
 //   RELEASED no query that the node has begun needs this node any more: first = a node that is drained; no query;
 //            number = its incarnation, as the sender knows it; 0: it has never been linked with it
+//   REST     of the link itself, with feature 2: first = a RestStep; no query
 //
 // Fields (wire/fields.h) may follow the text. A message whose kind has bit 7 set is skipped by receivers that do not know it.
 #pragma once
@@ -44,6 +45,14 @@ enum class QueryMessageKind : uint8_t {
   confirm = 5,
   await = 6,
   released = 0x81,
+  rest = 0x82,
+};
+
+/// What REST says of a link that no query needs (shuffle/query/idle_links.h). An unknown step is ignored.
+enum class RestStep : uint32_t {
+  ask = 0,  // by the node with the lower number: shall it be let go?
+  yes = 1,  // the answer. Its sender sends no rows and no messages any more; the other one says BYE
+  no = 2,   // the answer: it is needed
 };
 
 struct QueryMessageHeader {
@@ -100,7 +109,7 @@ inline std::optional<QueryMessage> decode_query_message(std::span<const std::byt
   std::memcpy(&header, bytes.data(), sizeof header);
   const bool is_known =
       (header.kind >= QueryMessageKind::fail && header.kind <= QueryMessageKind::await) ||
-      header.kind == QueryMessageKind::released;
+      header.kind == QueryMessageKind::released || header.kind == QueryMessageKind::rest;
   if (!is_known) return std::nullopt;
   const bool is_about_stage = header.kind == QueryMessageKind::fail ||
                               header.kind == QueryMessageKind::ended ||

@@ -70,6 +70,10 @@ class QueryRun final : private shuffle::QueryEnvironment {
   void want_link(uint32_t) override {
     require(false, "nodes of a fixed list are not linked on demand");
   }
+  bool hold_link(uint32_t, bool) noexcept override {
+    require(false, "links of a fixed list are not let go");
+    return false;
+  }
   Status why_unlinked(uint32_t) const override { return {}; }
   void query_failed(const QueryId& query, const Status& cause) override {
     require(!cause.ok() && cause.query() == query,

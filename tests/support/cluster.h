@@ -52,11 +52,13 @@ class RecordingObserver final : public session::Observer {
           {from, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
     });
   }
-  void on_peer_lost(uint32_t node, const Status& cause) override {
+  bool on_peer_lost(uint32_t node, const Status& cause) override {
     record([&] { losses_.push_back({node, cause}); });
+    return true;
   }
-  void on_peer_left(uint32_t node) override {
+  bool on_peer_left(uint32_t node) override {
     record([&] { left_.push_back(node); });
+    return true;
   }
   void on_peer_joined(uint32_t node, uint64_t) override {
     record([&] { joined_.push_back(node); });
@@ -64,7 +66,7 @@ class RecordingObserver final : public session::Observer {
   void on_peer_returned(uint32_t node) override {
     record([&] { returned_.push_back(node); });
   }
-  bool on_node_drained(uint32_t) override { return true; }
+  LetGo on_letting_go(uint32_t) override { return LetGo::drained; }
   void on_let_go(uint32_t) override {}
   void on_node_removed(uint32_t) override {}
   void on_number_free(uint32_t) override {}

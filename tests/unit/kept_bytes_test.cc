@@ -343,6 +343,13 @@ const std::vector<Kept>& all_kept() {
          EXPECT_EQ(message->kind, QueryMessageKind::released);
          EXPECT_EQ(message->first, 7u);
        }},
+      {"query message REST",
+       [](const Bytes& b) {
+         const auto message = decode_query_message(b);
+         ASSERT_TRUE(message.has_value());
+         EXPECT_EQ(message->kind, QueryMessageKind::rest);
+         EXPECT_EQ(message->first, static_cast<uint32_t>(RestStep::yes));
+       }},
       {"frame PAD", [](const Bytes& b) { frame_in(b, FrameKind::pad, 112, 0, 0); }},
       {"frame DATA",
        [](const Bytes& b) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,10 @@ class QueryCluster {
     void alert_workers() override { ++alerts; }
     void let_go(uint32_t node) override { released.push_back(node); }
     void want_link(uint32_t node) override { wanted.push_back(node); }
+    bool hold_link(uint32_t node, bool hold) noexcept override {
+      if (!hold) return held.erase(node) != 0;
+      return !keeps_links && held.insert(node).second;
+    }
     Status why_unlinked(uint32_t node) const override {
       return Status(Code::peer_lost, "node " + std::to_string(node) + " was not linked");
     }
@@ -48,12 +53,15 @@ class QueryCluster {
     std::atomic<int> alerts = 0;    // outside the table's lock
     std::vector<uint32_t> released;
     std::vector<uint32_t> wanted;
+    std::set<uint32_t> held;   // whose links are held
+    bool keeps_links = false;  // for a reason of its own
     std::vector<std::pair<uint32_t, Status>> offenders;
     std::vector<std::pair<QueryId, Status>> told_failed;
     std::unique_ptr<QueryTable> table;
   };
 
-  explicit QueryCluster(uint32_t count, bool nodes_change = false)
+  explicit QueryCluster(uint32_t count, bool nodes_change = false,
+                        const QueryTimeouts& timeouts = kTimeouts)
       : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
     QueryTable::Shape shape;
     shape.nodes_change = nodes_change;
@@ -67,7 +75,7 @@ class QueryCluster {
       shape.node = n;
       nodes[n].cluster = this;
       nodes[n].number = n;
-      nodes[n].table = std::make_unique<QueryTable>(shape, nodes[n], kTimeouts);
+      nodes[n].table = std::make_unique<QueryTable>(shape, nodes[n], timeouts);
     }
   }
 

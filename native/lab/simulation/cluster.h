@@ -42,14 +42,18 @@ struct RememberingObserver : session::Observer {
   void on_message(uint32_t from, std::span<const std::byte> bytes) override {
     messages.push_back({from, {bytes.begin(), bytes.end()}});
   }
-  void on_peer_lost(uint32_t node, const Status& cause) override {
+  bool on_peer_lost(uint32_t node, const Status& cause) override {
     lost.push_back(node);
     causes.push_back(cause);
+    return true;
   }
-  void on_peer_left(uint32_t node) override { left.push_back(node); }
+  bool on_peer_left(uint32_t node) override {
+    left.push_back(node);
+    return true;
+  }
   void on_peer_joined(uint32_t node, uint64_t) override { joined.push_back(node); }
   void on_peer_returned(uint32_t node) override { returned.push_back(node); }
-  bool on_node_drained(uint32_t) override { return true; }
+  LetGo on_letting_go(uint32_t) override { return LetGo::drained; }
   void on_let_go(uint32_t) override {}
   void on_node_removed(uint32_t) override {}
   void on_number_free(uint32_t) override {}

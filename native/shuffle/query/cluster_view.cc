@@ -26,7 +26,8 @@ uint32_t ClusterView::node_of_worker(uint32_t worker) const {
 // One that is to come may be the process that has begun it; that is known when it is linked.
 bool ClusterView::may_live(const QueryId& id) const {
   if (id.issuer >= node_count()) return false;
-  return is_to_come(id.issuer) ? !is_of_this_life(id) : is_there(id.issuer) && is_of_this_life(id);
+  if (is_to_come(id.issuer)) return is_parted(id.issuer) || !is_of_this_life(id);
+  return is_there(id.issuer) && is_of_this_life(id);
 }
 
 Status ClusterView::loss(uint32_t node) const {
@@ -57,11 +58,13 @@ void ClusterView::expect(uint32_t node) {
 void ClusterView::forget(uint32_t node) {
   losses_.erase(node);
   to_come_.erase(node);
+  parted_.erase(node);
 }
 
 void ClusterView::lose(uint32_t node, const Status& cause, uint64_t begun) {
   there_.erase(node);
   to_come_.erase(node);
+  parted_.erase(node);
   losses_.insert_or_assign(node, cause);
   begun_before_[node] = begun;
 }
@@ -71,8 +74,21 @@ void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) 
   shape_.incarnations[node] = new_incarnation;
   there_.insert(node);
   to_come_.erase(node);
+  parted_.erase(node);
   losses_.erase(node);
   if (!nodes_change()) begun_before_[node] = begun;
+}
+
+void ClusterView::part(uint32_t node) {
+  to_come_.insert(node);
+  parted_.insert(node);
+  there_.erase(node);
+}
+
+void ClusterView::meet_again(uint32_t node) {
+  there_.insert(node);
+  to_come_.erase(node);
+  parted_.erase(node);
 }
 
 }  // namespace faro::shuffle

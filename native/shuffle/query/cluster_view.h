@@ -49,6 +49,8 @@ class ClusterView {
   bool is_there(uint32_t node) const { return there_.contains(node); }
   /// It is known and was not linked yet: a query that needs it has it linked.
   bool is_to_come(uint32_t node) const { return to_come_.contains(node); }
+  /// The same, but its process is known: its link is being let go, or was. It may have ended since.
+  bool is_parted(uint32_t node) const { return parted_.contains(node); }
   /// Those that are linked, and the own node. In order.
   const std::set<uint32_t>& there() const { return there_; }
   /// Why a node is gone.
@@ -63,11 +65,16 @@ class ClusterView {
   /// `begun`: how many queries this node had begun by then.
   void lose(uint32_t node, const Status& cause, uint64_t begun);
   void join(uint32_t node, uint64_t new_incarnation, uint64_t begun);
+  /// The link with a node is let go: it is to come again.
+  void part(uint32_t node);
+  /// It is not let go after all.
+  void meet_again(uint32_t node);
 
  private:
   ClusterShape shape_;
   std::set<uint32_t> there_;
   std::set<uint32_t> to_come_;
+  std::set<uint32_t> parted_;  // of these
   std::map<uint32_t, Status>
       losses_;  // of those that were lost; all others that are not there are missing
   std::map<uint32_t, uint64_t>

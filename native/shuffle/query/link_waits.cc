@@ -12,7 +12,9 @@ void LinkWaits::begin(const TrackedQuery& query, Outbound& out) const {
 void LinkWaits::hold(Outbound& out) {
   for (auto at = out.messages.begin(); at != out.messages.end();) {
     const auto message = at++;
-    if (!context_.cluster.is_to_come(message->first)) continue;
+    // What is about the link itself goes over it.
+    const bool is_of_link = message->second.kind == wire::QueryMessageKind::rest;
+    if (is_of_link || !context_.cluster.is_to_come(message->first)) continue;
     if (message->second.kind == wire::QueryMessageKind::await) {
       out.messages.erase(message);
     } else {

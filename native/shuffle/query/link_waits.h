@@ -71,7 +71,9 @@ std::vector<std::shared_ptr<TrackedQuery>> LinkWaits::late(const Queries& all) {
     if (nodes.has_waited(context_.now, limit_)) late.push_back(query);
     awaited.insert(nodes.awaited().begin(), nodes.awaited().end());
   }
-  std::erase_if(kept_, [&](const auto& kept) { return !awaited.contains(kept.first); });
+  std::erase_if(kept_, [&](const auto& kept) {
+    return !awaited.contains(kept.first) && !context_.cluster.is_parted(kept.first);
+  });
   return late;
 }
 

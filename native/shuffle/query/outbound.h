@@ -15,7 +15,7 @@ struct Outbound {
   std::list<std::pair<uint32_t, wire::QueryMessage>> messages;  // to whom
   std::list<std::pair<uint32_t, Status>> offenders;             // whose link ends, and why
   std::list<std::pair<QueryId, Status>> failed;                 // what the engine is told, and why
-  std::list<uint32_t> let_go;                                   // drained nodes
+  std::list<uint32_t> let_go;                                   // whose links are to end
   std::list<uint32_t> wanted;                                   // nodes that are to be linked
 
   bool empty() const {

@@ -26,6 +26,7 @@ bool PeerMessages::handle(uint32_t peer, const wire::QueryMessage& message, Outb
       on_confirm(peer, to_id(message.query));
       return false;
     case Kind::released:
+    case Kind::rest:
       break;  // of no query
   }
   return false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <set>
 #include <utility>
@@ -34,7 +35,11 @@ void tell_failed(QueryEnvironment& environment, const Outbound& out) {
 QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
     : environment_(environment),
       context_(std::move(shape), timeouts.unopened_ns),
-      link_waits_(context_, timeouts.link_ns) {}
+      link_waits_(context_, timeouts.link_ns),
+      idle_links_(
+          context_, known_,
+          [this](uint32_t node, bool held) { return environment_.hold_link(node, held); },
+          timeouts.idle_ns) {}
 
 void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
   context_.now = now;
@@ -355,16 +360,35 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
       drains_.hear(from_node, message.first, message.number);
       return false;
     }
+    if (message.kind == wire::QueryMessageKind::rest) {
+      if (!idle_links_.hear(from_node, static_cast<wire::RestStep>(message.first), out))
+        return false;
+      (void)link_waits_.end(known_.all(), from_node, out);
+      drains_.on_peer_joined(from_node, out);
+      return true;  // whoever waits for room may have it
+    }
     return PeerMessages(context_, known_).handle(from_node, message, out);
   });
 }
 
-void QueryTable::on_peer_lost(uint32_t node, const Status& why) {
-  change([&](Outbound& out) { return lose_node_locked(node, why.of_node(node), out); });
+bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
+  bool is_loss = true;
+  change([&](Outbound& out) {
+    is_loss = !idle_links_.ends(node);
+    if (is_loss) return lose_node_locked(node, why.of_node(node), out);
+    drains_.on_peer_lost(node);
+    // Whoever has begun to wait for the node meanwhile could not have another link before.
+    const bool is_awaited = std::ranges::any_of(
+        known_.all(), [&](const auto& known) { return known.second->nodes().awaits(node); });
+    if (is_awaited) out.wanted.push_back(node);
+    return false;
+  });
+  return is_loss;
 }
 
 bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& out) {
   context_.cluster.lose(node, cause, known_.begun());
+  idle_links_.forget(node);
   drains_.on_peer_lost(node);
   std::vector<std::shared_ptr<TrackedQuery>> concerned;
   std::vector<QueryId> failed;
@@ -382,16 +406,23 @@ bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& 
   return true;
 }
 
-void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
+bool QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
+  bool is_same = false;
   change([&](Outbound& out) {
-    context_.cluster.join(node, incarnation, known_.begun());
-    if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
-    known_.forget_former_life(node);
+    ClusterView& cluster = context_.cluster;
+    is_same = cluster.is_parted(node) && cluster.incarnation(node) == incarnation;
+    cluster.join(node, incarnation, known_.begun());
+    idle_links_.forget(node);
+    if (!is_same) {
+      if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
+      known_.forget_former_life(node);
+    }
     const auto lost = link_waits_.end(known_.all(), node, out);
     for (const auto& query : lost) known_.lose(*query, node, known_.why_not(query->id), out);
     drains_.on_peer_joined(node, out);
     return !lost.empty();
   });
+  return is_same;
 }
 
 void QueryTable::on_node_added(uint32_t node) {
@@ -408,12 +439,13 @@ void QueryTable::drain(uint32_t node) {
 
 bool QueryTable::is_let_go(uint32_t node) const {
   const std::lock_guard lock(mutex_);
-  return drains_.is_let_go(node);
+  return drains_.is_let_go(node) || idle_links_.is_let_go(node);
 }
 
 void QueryTable::on_node_removed(uint32_t node) {
   change([&](Outbound& out) {
     drains_.forget(node);
+    idle_links_.forget(node);
     std::vector<std::shared_ptr<TrackedQuery>> waiting;
     for (const auto& [id, query] : known_.all()) {
       if (query->nodes().awaits(node)) waiting.push_back(query);
@@ -459,6 +491,7 @@ bool QueryTable::tick_locked(Outbound& out) {
     for (const uint32_t node : std::set(query->nodes().awaited()))
       known_.lose(*query, node, environment_.why_unlinked(node), out);
   }
+  idle_links_.tick(out);
   return alert || !expired.empty() || !late.empty();
 }
 

@@ -28,6 +28,7 @@
 #include "faro/shuffle.h"
 #include "faro/status.h"
 #include "shuffle/query/drains.h"
+#include "shuffle/query/idle_links.h"
 #include "shuffle/query/known_queries.h"
 #include "shuffle/query/link_waits.h"
 #include "shuffle/query/outbound.h"
@@ -51,10 +52,13 @@ class QueryEnvironment {
   /// A query that this node has to do with has failed here. Once per query. Throws:
   /// std::bad_alloc, which has no consequence.
   virtual void query_failed(const QueryId& query, const Status& cause) = 0;
-  /// No query needs a drained node any more: is_let_go() of it from now on.
+  /// No query needs the link to a node any more, which is drained or idle: is_let_go() of it from now on.
   virtual void let_go(uint32_t node) = 0;
   /// A query needs a node that is not linked yet. Repeatable.
   virtual void want_link(uint32_t node) = 0;
+  /// Has the link to a node held from now on, so that no rows are sent over it; or no longer. Answers false, and it is not
+  /// held, if it has to stay for a reason that queries do not know. Threads: the network thread.
+  virtual bool hold_link(uint32_t node, bool held) noexcept = 0;
   /// Why a node is not linked, as a query that has waited for it in vain is told.
   virtual Status why_unlinked(uint32_t node) const = 0;
 };
@@ -63,6 +67,7 @@ class QueryEnvironment {
 struct QueryTimeouts {
   base::Nanoseconds unopened_ns = 0;  // for a worker to open a stage that rows have come for
   base::Nanoseconds link_ns = 0;      // for a node to be linked that is not
+  base::Nanoseconds idle_ns = 0;  // not queries but links, for one that needs them; 0: links stay
 };
 
 /// Threads: any; one lock, never on the row path.
@@ -131,11 +136,13 @@ class QueryTable {
   void end(Query& query, uint32_t worker);
 
   void on_message(uint32_t from_node, const wire::QueryMessage& message);
-  /// `cause` names the peer. Also for a peer that left in order.
-  void on_peer_lost(uint32_t node, const Status& cause);
+  /// `cause` names the peer. Also for a peer that left in order. Returns false if nothing is lost: both sides had agreed to
+  /// let the link go, and it can be made again.
+  bool on_peer_lost(uint32_t node, const Status& cause);
   /// A node that was lost or missing is there, under this incarnation: queries may contain it, but
   /// for those that this node uses already. What its former life said of others is forgotten.
-  void on_peer_joined(uint32_t node, uint64_t incarnation);
+  /// Returns whether it is the process that was there before, whose link was let go.
+  bool on_peer_joined(uint32_t node, uint64_t incarnation);
   void on_tick(base::Nanoseconds now);
 
   /// A node was added, or was in the list and is not linked: from now on queries may contain it, and have it linked.
@@ -170,6 +177,7 @@ class QueryTable {
   KnownQueries known_{context_};
   Drains drains_{context_, known_};
   LinkWaits link_waits_;
+  IdleLinks idle_links_;
   Status closed_;
   Outbound unsent_;  // there was no memory for it
   std::atomic<bool> some_must_fail_{false};

@@ -6,6 +6,7 @@
 // Threads: everything here belongs to the worker.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -68,6 +69,7 @@ static_assert(
 /// One outgoing ring.
 struct OutRing {
   transport::Outgoing* transport = nullptr;  // the ring itself, as its link's transport has it
+  const std::atomic<bool>* held = nullptr;   // DataLink::held of its link
   counters::OutgoingCounters* counters = nullptr;  // the ring's
   uint32_t receiver = 0;                           // worker number
   bool to_self = false;  // this worker is also the receiver: only it can make room

@@ -56,6 +56,7 @@ OutRing& SendSide::ring_to(uint32_t receiver_worker, uint32_t stage) {
 // --- frames
 
 transport::Claim SendSide::claim(OutRing& ring, uint32_t least_bytes, uint32_t most_bytes) {
+  if (ring.held->load(std::memory_order_relaxed)) return {};
   for (;;) {
     const transport::Claim claim = ring.transport->claim(least_bytes, most_bytes);
     if (claim.bytes != 0 || !make_room_in_own_ring(ring)) return claim;

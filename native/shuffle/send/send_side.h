@@ -32,7 +32,7 @@ class SendSide {
   /// Forgets them: no shuffle is open, and the node is not linked.
   void forget_rings(uint32_t node) noexcept;
 
-  /// Space in a ring, as transport::Outgoing::claim. If the ring is full and leads to this worker itself, a call that
+  /// Space in a ring, as transport::Outgoing::claim; none while its link is held. If the ring is full and leads to this worker itself, a call that
   /// waits makes room first.
   transport::Claim claim(OutRing& ring, uint32_t least_bytes, uint32_t most_bytes);
   /// The claimed space holds a frame of `length` bytes. A transfer starts if the threshold is reached.

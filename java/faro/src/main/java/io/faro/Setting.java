@@ -174,6 +174,11 @@ public enum Setting {
    * A peer whose process has died is lost at once. 0: a link whose connection breaks is lost.
    */
   LINK_MEND_MS("link.mend_ms", "5000"),
+  /**
+   * With cluster.node_limit: a link that no query has needed for this long is let go, with its memory, if both nodes
+   * agree; the next query has it made again. What the node with the lower number has counts. 0: never.
+   */
+  LINK_IDLE_MS("link.idle_ms", "0"),
   /** A query fails if rows arrive for a shuffle that no worker of this node opens within this time. */
   QUERY_UNOPENED_TIMEOUT_MS("query.unopened_timeout_ms", "60000"),
   /**

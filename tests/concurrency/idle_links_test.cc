@@ -1,0 +1,175 @@
+// Sessions that let links go which no query needs, and make them again (native/session/README.md, "Links on demand"). Real sessions
+// in one process, over sockets and shared memory; unit/query_idle_links_test.cc has every order of what can happen meanwhile.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/certificates.h"
+#include "support/changing_cluster.h"
+#include "support/watchdog.h"
+
+namespace faro::test {
+namespace {
+
+using std::chrono::seconds;
+
+size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+/// "tls": tcp, with certificates.
+class IdleLinks : public testing::TestWithParam<std::string> {
+ protected:
+  static SettingList settings() {
+    SettingList settings = {{"connect.wait_for", "none"},
+                            {"liveness.timeout_ms", "200"},  // four looks in that time
+                            {"link.idle_ms", "1"}};
+    settings.emplace_back("transport", GetParam() == "tls" ? "tcp" : GetParam());
+    if (GetParam() != "tls") return settings;
+    static const NodeFiles files = Authority().issue();
+    const SettingList tls = files.settings();
+    settings.insert(settings.end(), tls.begin(), tls.end());
+    return settings;
+  }
+  void open_all(const std::set<uint32_t>& nodes, const SettingList& more = {}) {
+    nodes_ = nodes;
+    for (const uint32_t n : nodes) cluster_.open(n, nodes, more);
+  }
+  /// The other nodes that a node is linked with.
+  std::set<uint32_t> linked(uint32_t node) {
+    std::set<uint32_t> linked;
+    for (const LinkMetrics& link : cluster_[node].metrics().links) {
+      if (link.connected && link.node != node) linked.insert(link.node);
+    }
+    return linked;
+  }
+  static void until(const char* what, const std::function<bool()>& reached) {
+    const auto limit = std::chrono::steady_clock::now() + seconds(30);
+    while (!reached()) {
+      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error(what);
+      std::this_thread::yield();
+    }
+  }
+  void await_idle() {
+    until("some links are not let go", [&] {
+      for (const uint32_t n : nodes_) {
+        if (!linked(n).empty()) return false;
+      }
+      return true;
+    });
+  }
+  /// What a worker has of a link it gives back at its next call.
+  void call_workers() {
+    for (const uint32_t w : ChangingCluster::workers_of(nodes_)) {
+      EXPECT_EQ(cluster_.worker(w).wait_until([] { return true; }, Wait::none()), Outcome::done);
+      cluster_.worker(w).release_ownership();
+    }
+  }
+  void expect_nobody_gone() {
+    for (const uint32_t n : nodes_) {
+      EXPECT_EQ(cluster_.events(n).count("lost"), 0u);
+      EXPECT_EQ(cluster_.events(n).count("left"), 0u);
+      EXPECT_EQ(cluster_.events(n).count("failed"), 0u);
+    }
+  }
+
+  Watchdog watchdog_{seconds(100), [] { return std::string("a session with idle links"); }};
+  ChangingCluster cluster_{settings()};
+  std::set<uint32_t> nodes_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, IdleLinks,
+                         testing::ValuesIn(transports_to_test({"tcp", "shm"})),
+                         [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Encrypted, IdleLinks, testing::Values("tls"),
+                         [](const auto& each) { return each.param; });
+
+TEST_P(IdleLinks, are_let_go_and_made_again_by_the_next_query) {
+  open_all({0, 1, 2});
+  cluster_.expect_working({0, 1, 2}, 1'000);
+  await_idle();
+  for (const uint32_t n : nodes_) EXPECT_EQ(cluster_.events(n).count("returned"), 2u);
+  cluster_.expect_working({0, 1, 2}, 1'000);
+  await_idle();
+  EXPECT_FALSE(cluster_[0].has_node(1));
+  cluster_.expect_working({1, 2}, 100);
+  expect_nobody_gone();
+  // They were there all the time.
+  for (const uint32_t n : nodes_) EXPECT_EQ(cluster_.events(n).count("returned"), 2u);
+}
+
+TEST_P(IdleLinks, leave_descriptors_and_memory_as_they_were) {
+  // A few links' worth of rings: what was not given back would soon be missed.
+  open_all({0, 1, 2}, {{"memory.limit_bytes", "1 MiB"}});
+  cluster_.expect_working({0, 1, 2});
+  await_idle();
+  call_workers();
+  size_t most = open_descriptors();
+  for (int round = 0; round < 30; ++round) {
+    cluster_.expect_working({0, 1, 2});
+    await_idle();
+    // The network threads close what workers have released.
+    until("descriptors stay open", [&] {
+      call_workers();
+      return open_descriptors() <= most;
+    });
+    most = open_descriptors();
+  }
+  expect_nobody_gone();
+}
+
+// Again and again a query begins while a link is being asked for, let go or made, at either side.
+TEST_P(IdleLinks, carry_queries_whenever_they_begin) {
+  open_all({0, 1}, {{"liveness.timeout_ms", "100"}});
+  for (int round = 0; round < 100; ++round) {
+    const uint32_t first = round / 2 % 2, second = 1 - first;
+    // One side has let the link go just now, and the other one perhaps not yet.
+    if (round % 2 == 0)
+      until("the link is not let go", [&] { return linked(0).empty() || linked(1).empty(); });
+    const QueryId id = cluster_[first].begin_query();
+    const auto workers = ChangingCluster::workers_of({0, 1});
+    EXPECT_TRUE(is_ok(cluster_[first].declare_query(id, workers)));
+    for (int yields = 0; yields < round; ++yields) std::this_thread::yield();
+    EXPECT_TRUE(is_ok(cluster_[second].declare_query(id, workers)));
+    cluster_.run(id, {0, 1}, 10);
+  }
+  await_idle();
+  cluster_.expect_working({0, 1});
+  expect_nobody_gone();
+}
+
+TEST_P(IdleLinks, stay_for_a_while_if_somebody_has_asked_for_the_node) {
+  open_all({0, 1, 2});
+  EXPECT_TRUE(is_ok(cluster_[0].await_node(1)));
+  cluster_.expect_working({0, 2});
+  until("one link is not let go", [&] { return linked(2).empty(); });
+  EXPECT_EQ(linked(0), std::set<uint32_t>{1}) << "it has been idle for longer than that one";
+  // The side that does not ask is asked.
+  EXPECT_TRUE(is_ok(cluster_[2].await_node(1)));
+  cluster_.expect_working({0, 2});
+  until("one link is not let go", [&] { return linked(0) == std::set<uint32_t>{1}; });
+  EXPECT_EQ(linked(2), std::set<uint32_t>{1});
+}
+
+TEST_P(IdleLinks, are_no_reason_for_a_drain_to_wait) {
+  open_all({0, 1});
+  cluster_.expect_working({0, 1});
+  await_idle();
+  cluster_.drain(1, {0, 1});
+  for (const uint32_t n : {0u, 1u}) EXPECT_EQ(cluster_.events(n).await("drained"), "drained 1");
+  EXPECT_TRUE(is_ok(Nodes(cluster_[0]).remove(1)));
+  EXPECT_EQ(cluster_.events(0).await("removed"), "removed 1");
+  expect_nobody_gone();
+}
+
+}  // namespace
+}  // namespace faro::test

@@ -1,0 +1,388 @@
+// Links that no query needs are let go: who asks, who agrees, and what begins meanwhile. Messages are delivered by hand, in every
+// order that matters; node 0 is the one that asks.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unit/query_cluster.h"
+
+namespace faro::shuffle {
+namespace {
+
+using test::expect_error;
+using test::is_ok;
+using wire::RestStep;
+
+constexpr base::Nanoseconds kIdle = 5 * kUnopened;
+constexpr QueryTimeouts kIdling{
+    .unopened_ns = kUnopened, .link_ns = 100 * kUnopened, .idle_ns = kIdle};
+const Status kGone(Code::peer_lost, "node was lost");
+
+class IdleLinks : public testing::Test {
+ protected:
+  QueryTable& at(uint32_t node) { return cluster_[node]; }
+  QueryCluster::Node& node(uint32_t number) { return cluster_.nodes[number]; }
+  std::deque<QueryMessage>& wire(uint32_t from, uint32_t to) { return cluster_.wires[from][to]; }
+  /// Node 0 has been idle for long enough, and asks.
+  void ask() {
+    at(0).on_tick(now_);
+    at(0).on_tick(now_ += kIdle);
+    ASSERT_EQ(steps(0, 1), std::vector<RestStep>{RestStep::ask});
+  }
+  std::vector<RestStep> steps(uint32_t from, uint32_t to) {
+    std::vector<RestStep> steps;
+    for (const QueryMessage& message : wire(from, to)) {
+      if (message.kind == QueryMessageKind::rest)
+        steps.push_back(static_cast<RestStep>(message.first));
+    }
+    return steps;
+  }
+  void say(uint32_t from, uint32_t to, uint32_t step) {
+    QueryMessage message;
+    message.kind = QueryMessageKind::rest;
+    message.first = step;
+    at(to).on_message(from, message);
+  }
+  /// Up to node 0's end of the link.
+  void agree() {
+    ask();
+    cluster_.deliver(0, 1);
+    ASSERT_EQ(steps(1, 0), std::vector<RestStep>{RestStep::yes});
+    cluster_.deliver(1, 0);
+  }
+  /// The link is no more. What was on its way is gone.
+  void expect_let_go() {
+    EXPECT_FALSE(at(0).on_peer_lost(1, kGone)) << "it was let go";
+    EXPECT_FALSE(at(1).on_peer_lost(0, kGone)) << "it was let go";
+    EXPECT_TRUE(wire(0, 1).empty() && wire(1, 0).empty());
+  }
+  /// The two processes are linked anew.
+  void link_again() {
+    for (QueryCluster::Node& each : cluster_.nodes) each.held.clear();  // it is another link
+    EXPECT_TRUE(at(0).on_peer_joined(1, 1001));
+    EXPECT_TRUE(at(1).on_peer_joined(0, 1000));
+  }
+  void declare(uint32_t at_node, const QueryId& id) {
+    EXPECT_TRUE(is_ok(at(at_node).declare(id, {0, 1, 2, 3})));
+  }
+  /// Both nodes use it, end it, and it is done.
+  void expect_done(const QueryId& id) {
+    const auto first = cluster_.use(0, id), second = cluster_.use(1, id);
+    cluster_.end(0, *first);
+    cluster_.end(1, *second);
+    cluster_.deliver_all();
+    EXPECT_TRUE(first->outcome_known() && first->outcome().ok()) << first->outcome().to_string();
+    EXPECT_TRUE(second->outcome_known() && second->outcome().ok()) << second->outcome().to_string();
+    EXPECT_EQ(at(0).running_count() + at(1).running_count(), 0u);
+  }
+
+  base::Nanoseconds now_ = 10;
+  QueryCluster cluster_{2, true, kIdling};
+};
+
+TEST_F(IdleLinks, are_let_go_by_both_when_nothing_has_needed_them_for_so_long) {
+  at(0).on_tick(now_);
+  at(0).on_tick(now_ + kIdle - 1);
+  EXPECT_TRUE(wire(0, 1).empty());
+  EXPECT_TRUE(node(0).held.empty());
+  at(0).on_tick(now_ + kIdle);
+  EXPECT_EQ(steps(0, 1), std::vector<RestStep>{RestStep::ask});
+  EXPECT_TRUE(node(0).held.contains(1)) << "no row of a query that begins now may pass";
+  cluster_.deliver(0, 1);
+  EXPECT_EQ(steps(1, 0), std::vector<RestStep>{RestStep::yes});
+  EXPECT_TRUE(node(1).held.contains(0));
+  EXPECT_TRUE(node(0).released.empty());
+  cluster_.deliver(1, 0);
+  EXPECT_EQ(node(0).released, std::vector<uint32_t>{1}) << "it ends the link";
+  EXPECT_TRUE(node(1).released.empty()) << "the other one waits for that";
+  EXPECT_TRUE(at(0).is_let_go(1));
+  EXPECT_FALSE(at(1).is_let_go(0));
+  expect_let_go();
+  EXPECT_FALSE(at(0).is_let_go(1));
+  EXPECT_TRUE(node(0).wanted.empty() && node(1).wanted.empty()) << "nobody needs it";
+  // The next query has it made again, from either side.
+  const QueryId id = at(0).begin();
+  declare(0, id);
+  declare(1, id);
+  EXPECT_EQ(node(0).wanted, std::vector<uint32_t>{1});
+  EXPECT_EQ(node(1).wanted, std::vector<uint32_t>{0});
+  link_again();
+  expect_done(id);
+}
+
+TEST_F(IdleLinks, are_asked_for_by_the_lower_number_only) {
+  at(1).on_tick(now_);
+  at(1).on_tick(now_ + 3 * kIdle);
+  EXPECT_TRUE(wire(1, 0).empty());
+  EXPECT_TRUE(node(1).held.empty());
+  say(1, 0, 0);  // who asks all the same gets no answer
+  EXPECT_TRUE(wire(0, 1).empty());
+  EXPECT_TRUE(node(0).held.empty());
+}
+
+TEST_F(IdleLinks, are_asked_for_once_until_there_is_an_answer) {
+  ask();
+  at(0).on_tick(now_ += 3 * kIdle);
+  EXPECT_EQ(wire(0, 1).size(), 1u);
+}
+
+TEST(IdleLinksOfAFixedList, stay) {
+  QueryCluster cluster(2, false, kIdling);
+  cluster[0].on_tick(10);
+  cluster[0].on_tick(10 + 3 * kIdle);
+  EXPECT_TRUE(cluster.wires[0][1].empty());
+  QueryMessage asks;
+  asks.kind = QueryMessageKind::rest;
+  cluster[1].on_message(0, asks);
+  ASSERT_EQ(cluster.wires[1][0].size(), 1u);
+  EXPECT_EQ(cluster.wires[1][0][0].first, static_cast<uint32_t>(RestStep::no));
+  EXPECT_TRUE(cluster.nodes[1].held.empty());
+}
+
+TEST(IdleLinksWithoutATime, stay) {
+  QueryCluster cluster(2, true);
+  cluster[0].on_tick(10);
+  cluster[0].on_tick(10 + 100 * kIdle);
+  EXPECT_TRUE(cluster.wires[0][1].empty());
+}
+
+// Of its own, or one that a peer has spoken of and that is not declared yet.
+TEST_F(IdleLinks, are_not_idle_while_a_query_is_known_that_may_need_them) {
+  const QueryId own = at(0).begin();
+  declare(0, own);
+  at(0).on_tick(now_);
+  at(0).on_tick(now_ += 2 * kIdle);
+  EXPECT_TRUE(wire(0, 1).empty());
+  declare(1, own);
+  expect_done(own);
+  const QueryId theirs = at(1).begin();
+  EXPECT_NE(at(0).hear(theirs, 1), nullptr);
+  at(0).on_tick(now_);
+  EXPECT_TRUE(wire(0, 1).empty());
+  declare(1, theirs);
+  declare(0, theirs);
+  expect_done(theirs);
+  // From now on it counts.
+  at(0).on_tick(now_ += 1);
+  at(0).on_tick(now_ += kIdle - 1);
+  EXPECT_TRUE(wire(0, 1).empty());
+  at(0).on_tick(now_ += 1);
+  EXPECT_EQ(steps(0, 1), std::vector<RestStep>{RestStep::ask});
+}
+
+TEST_F(IdleLinks, that_the_other_side_needs_go_on) {
+  const QueryId id = at(1).begin();
+  declare(1, id);
+  ask();
+  cluster_.deliver(0, 1);
+  EXPECT_EQ(steps(1, 0), std::vector<RestStep>{RestStep::no});
+  EXPECT_TRUE(node(1).held.empty());
+  const int alerts = node(0).alerts;
+  cluster_.deliver(1, 0);
+  EXPECT_TRUE(node(0).held.empty());
+  EXPECT_GT(node(0).alerts, alerts) << "who waits for room has it again";
+  declare(0, id);
+  EXPECT_TRUE(node(0).wanted.empty()) << "it stands";
+  expect_done(id);
+  EXPECT_TRUE(at(0).on_peer_lost(1, kGone)) << "a loss is a loss";
+}
+
+TEST_F(IdleLinks, that_are_kept_for_another_reason_go_on) {
+  node(1).keeps_links = true;
+  ask();
+  cluster_.deliver(0, 1);
+  EXPECT_EQ(steps(1, 0), std::vector<RestStep>{RestStep::no});
+  cluster_.deliver(1, 0);
+  node(0).keeps_links = true;
+  at(0).on_tick(now_ += 1);
+  at(0).on_tick(now_ += 2 * kIdle);
+  EXPECT_TRUE(wire(0, 1).empty()) << "not even asked for";
+  EXPECT_TRUE(node(0).held.empty());
+}
+
+// The query begins when the question is on its way, and the other side needs the link for another one.
+TEST_F(IdleLinks, carry_what_was_kept_meanwhile_when_they_go_on) {
+  const QueryId theirs = at(1).begin();
+  declare(1, theirs);
+  ask();
+  const QueryId own = at(0).begin();
+  declare(0, own);
+  const auto query = cluster_.use(0, own);
+  at(0).stop(*query, 7, 0, std::vector<uint32_t>{2});
+  EXPECT_EQ(wire(0, 1).size(), 1u) << "only the question";
+  at(0).on_tick(now_ += 1);
+  cluster_.deliver(0, 1);
+  cluster_.deliver(1, 0);
+  ASSERT_EQ(wire(0, 1).size(), 1u);
+  EXPECT_EQ(wire(0, 1)[0].kind, QueryMessageKind::stop);
+  declare(1, own);
+  cluster_.deliver_all();
+  declare(0, theirs);
+  cluster_.end(0, *query);
+  cluster_.end(1, *cluster_.use(1, own));
+  cluster_.deliver_all();
+  EXPECT_TRUE(query->outcome_known() && query->outcome().ok());
+  expect_done(theirs);
+}
+
+// An answer to something that came while the question was on its way belongs to no query that waits.
+TEST_F(IdleLinks, carry_confirmations_too_when_they_go_on) {
+  const QueryId id = at(1).begin();
+  declare(1, id);
+  declare(0, id);
+  const auto first = cluster_.use(0, id), second = cluster_.use(1, id);
+  cluster_.end(0, *first);
+  cluster_.end(1, *second);
+  cluster_.deliver(0, 1);  // ENDED: node 1 decides
+  ASSERT_EQ(wire(1, 0).size(), 1u);
+  const QueryMessage outcome = wire(1, 0)[0];
+  cluster_.deliver(1, 0);
+  wire(0, 1).clear();  // the confirmation
+  ask();
+  at(0).on_message(1, outcome);  // said again
+  at(0).on_tick(now_ += 1);
+  cluster_.deliver(0, 1);
+  EXPECT_EQ(steps(1, 0), std::vector<RestStep>{RestStep::no}) << "it waits for the confirmation";
+  cluster_.deliver_all();
+  EXPECT_EQ(at(1).running_count(), 0u);
+}
+
+TEST_F(IdleLinks, are_made_again_for_a_query_that_began_while_the_question_was_on_its_way) {
+  ask();
+  const QueryId id = at(0).begin();
+  declare(0, id);
+  const auto query = cluster_.use(0, id);
+  at(0).stop(*query, 7, 0, std::vector<uint32_t>{2});
+  EXPECT_EQ(node(0).wanted, std::vector<uint32_t>{1});
+  cluster_.deliver(0, 1);
+  cluster_.deliver(1, 0);
+  node(0).wanted.clear();
+  expect_let_go();
+  EXPECT_EQ(node(0).wanted, std::vector<uint32_t>{1}) << "now it can be made";
+  declare(1, id);
+  at(0).on_tick(now_ += 1);
+  link_again();
+  ASSERT_EQ(wire(0, 1).size(), 1u);
+  EXPECT_EQ(wire(0, 1)[0].kind, QueryMessageKind::stop);
+  expect_done(id);
+}
+
+TEST_F(IdleLinks, are_made_again_for_a_query_that_began_when_the_other_side_had_agreed) {
+  ask();
+  cluster_.deliver(0, 1);
+  const QueryId id = at(1).begin();
+  declare(1, id);
+  const auto query = cluster_.use(1, id);
+  EXPECT_EQ(wire(1, 0).size(), 1u) << "only the answer";
+  cluster_.deliver(1, 0);
+  node(1).wanted.clear();
+  expect_let_go();
+  EXPECT_EQ(node(1).wanted, std::vector<uint32_t>{0});
+  declare(0, id);
+  link_again();
+  EXPECT_FALSE(query->failed());
+  expect_done(id);
+}
+
+// At both sides, each before it knows of the other's.
+TEST_F(IdleLinks, are_made_again_for_queries_that_began_at_both_sides) {
+  ask();
+  const QueryId first = at(0).begin();
+  declare(0, first);
+  cluster_.deliver(0, 1);
+  const QueryId second = at(1).begin();
+  declare(1, second);
+  cluster_.deliver(1, 0);
+  expect_let_go();
+  declare(1, first);
+  declare(0, second);
+  link_again();
+  const auto use = [&](uint32_t n) {
+    for (const QueryId& id : {first, second}) cluster_.end(n, *cluster_.use(n, id));
+  };
+  use(0);
+  use(1);
+  cluster_.deliver_all();
+  EXPECT_EQ(at(0).running_count() + at(1).running_count(), 0u);
+  EXPECT_TRUE(node(0).told_failed.empty() && node(1).told_failed.empty());
+}
+
+// The answer has not come: the peer may have died.
+TEST_F(IdleLinks, that_end_before_both_have_agreed_are_lost) {
+  ask();
+  const QueryId id = at(0).begin();
+  declare(0, id);
+  const auto query = cluster_.use(0, id);
+  EXPECT_TRUE(at(0).on_peer_lost(1, kGone));
+  expect_error(query->cause(), Code::peer_lost, {"node was lost"});
+  EXPECT_FALSE(at(0).is_let_go(1));
+  say(1, 0, 1);  // too late
+  EXPECT_TRUE(node(0).released.empty());
+}
+
+TEST_F(IdleLinks, are_let_go_by_whoever_has_agreed_however_they_end) {
+  ask();
+  cluster_.deliver(0, 1);
+  EXPECT_FALSE(at(1).on_peer_lost(0, kGone));
+  EXPECT_TRUE(at(1).on_peer_lost(0, kGone)) << "once";
+}
+
+TEST_F(IdleLinks, are_not_touched_by_what_nobody_asked) {
+  for (const uint32_t step : {1u, 2u, 3u, 0xffff'ffffu}) {
+    say(1, 0, step);
+    say(0, 1, step);
+  }
+  EXPECT_TRUE(wire(0, 1).empty() && wire(1, 0).empty());
+  EXPECT_TRUE(node(0).released.empty() && node(1).released.empty());
+  say(0, 1, 0);
+  say(0, 1, 0);
+  EXPECT_EQ(wire(1, 0).size(), 1u) << "it has agreed already";
+}
+
+TEST_F(IdleLinks, do_not_make_ended_queries_live_again) {
+  const QueryId id = at(1).begin();
+  declare(1, id);
+  declare(0, id);
+  expect_done(id);
+  agree();
+  expect_let_go();
+  expect_error(at(0).declare(id, {0, 1, 2, 3}), Code::query_ended, {});
+  link_again();
+  expect_error(at(0).declare(id, {0, 1, 2, 3}), Code::query_ended, {});
+}
+
+TEST_F(IdleLinks, may_lead_to_another_process_next) {
+  const QueryId old = at(1).begin();
+  agree();
+  expect_let_go();
+  EXPECT_TRUE(is_ok(at(0).declare(old, {0, 1, 2, 3}))) << "it may come back";
+  const auto query = cluster_.use(0, old);
+  EXPECT_FALSE(at(0).on_peer_joined(1, 2001));
+  expect_error(query->cause(), Code::peer_lost, {"another process"});
+}
+
+TEST_F(IdleLinks, of_a_node_that_is_removed_are_forgotten) {
+  agree();
+  expect_let_go();
+  at(0).on_node_removed(1);
+  at(0).on_node_added(1);
+  EXPECT_FALSE(at(0).on_peer_joined(1, 2001));
+  EXPECT_TRUE(at(0).on_peer_lost(1, kGone));
+}
+
+// The drain finds the link idle, and both reasons hold.
+TEST_F(IdleLinks, of_a_drained_node_are_let_go_for_good) {
+  agree();
+  at(0).drain(1);
+  EXPECT_TRUE(at(0).is_let_go(1));
+  EXPECT_FALSE(at(0).on_peer_lost(1, kGone)) << "for the first reason";
+  EXPECT_TRUE(at(0).is_let_go(1));
+  EXPECT_TRUE(at(0).on_peer_lost(1, kGone)) << "and the second";
+}
+
+}  // namespace
+}  // namespace faro::shuffle
