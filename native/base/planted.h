@@ -21,6 +21,7 @@ enum class Plant : uint8_t {
   lost_room,            // a claim found no room, and nobody tells when there is some
   lost_commit,   // of a row claimed larger than a frame and committed smaller, if the ring is full
   resent_twice,  // a link is mended, and control messages that have come are sent again, too
+  drained_too_early,  // a node lets go of a drained one without having heard that the others have no query left that needs it
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

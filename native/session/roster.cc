@@ -420,8 +420,11 @@ void Roster::add_node(uint32_t node, std::string address) {
   identity_.hosts[node] = topology_.host(node);
 }
 
+// A node may be in the list already and its address still be on the way here; whoever needs it then wants it again.
 void Roster::want_link(uint32_t node) {
-  if (phase_ != Phase::open || nodes_.standing(node) != NodeList::Standing::member) return;
+  const bool is_known =
+      nodes_.standing(node) == NodeList::Standing::member && !topology_.address(node).empty();
+  if (phase_ != Phase::open || !is_known) return;
   if (node != topology_.self()) wants_.want(node);
 }
 

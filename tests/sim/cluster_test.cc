@@ -57,6 +57,34 @@ TEST(SimCluster, opens_and_closes_in_order_whatever_the_timing) {
   for_each_seed(100, [](uint64_t seed) { open_and_close(seed); });
 }
 
+// Somebody waits for it, and its address is still on its way to the network thread.
+TEST(SimCluster, a_node_that_is_wanted_while_it_is_added_is_linked) {
+  ClusterShape shape;
+  shape.configure = [](Config& config, uint32_t node) {
+    EXPECT_TRUE(config.set("cluster.id", "changes").ok());
+    EXPECT_TRUE(config.set("cluster.node_limit", "2").ok());
+    EXPECT_TRUE(config.set("cluster.workers", "1").ok());
+    EXPECT_TRUE(config.set("cluster.nodes", node == 0 ? "node0:7000" : "-,node1:7000").ok());
+  };
+  SimCluster cluster(1, shape);
+  const Status opened = cluster.open();
+  ASSERT_TRUE(opened.ok()) << opened.to_string();
+  session::Membership& one = cluster.membership(1);
+  EXPECT_TRUE(is_ok(cluster.membership(0).add_node(1, "node1:7000")));
+  one.want_link(0);
+  EXPECT_TRUE(is_ok(one.add_node(0, "node0:7000")));
+  cluster.spawn(1, 0, [&] {
+    const base::Nanoseconds deadline = cluster.world().now() + 10'000'000'000;
+    while (!one.connected(0) && cluster.world().now() < deadline) {
+      one.want_link(0);
+      cluster.sleep(1'000'000);
+    }
+  });
+  EXPECT_TRUE(is_ok(cluster.run()));
+  EXPECT_TRUE(one.connected(0));
+  EXPECT_TRUE(is_ok(cluster.close()));
+}
+
 TEST(SimCluster, the_same_seed_gives_exactly_the_same_run) {
   for_each_seed(10, [](uint64_t seed) { EXPECT_EQ(open_and_close(seed), open_and_close(seed)); });
 }

@@ -72,6 +72,23 @@ TEST(QueryChanges, one_that_was_never_linked_with_the_process_releases_it) {
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
 }
 
+// Node 0 is linked with node 1, but not with node 3, which both are told to drain.
+TEST(QueryChanges, a_node_that_is_not_linked_is_drained_when_those_that_are_have_released_it) {
+  QueryCluster cluster(4, true);
+  for (const uint32_t n : {0u, 2u}) {
+    cluster[0].on_peer_lost(n + 1, Status(Code::peer_lost, "it was removed"));
+    cluster[0].on_node_removed(n + 1);
+  }
+  cluster[0].on_peer_joined(1, 1001);
+  cluster[0].on_node_added(3);
+  const QueryId id = cluster[1].begin();
+  EXPECT_TRUE(is_ok(cluster[1].declare(id, {0, 2, 6})));
+  cluster[0].drain(3);
+  EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 has begun a query that needs it";
+  EXPECT_TRUE(is_ok(cluster[0].declare(id, {0, 2, 6})));
+  EXPECT_FALSE(cluster.use(0, id)->failed());
+}
+
 /// Node 1 knows node 0, which it is not linked with.
 class NotLinkedYet : public testing::Test {
  protected:
@@ -124,6 +141,25 @@ TEST_F(NotLinkedYet, a_node_that_does_not_come_in_time_is_lost_to_the_query) {
   here().on_tick(11 + kTimeouts.link_ns);
   here().on_peer_joined(0, 4000);
   EXPECT_EQ(sent(), 0u);
+}
+
+TEST_F(NotLinkedYet, workers_that_come_when_it_is_too_late_are_told_why) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  here().on_tick(10);
+  here().on_tick(10 + kTimeouts.link_ns);
+  const auto query = cluster_.use(1, id_);
+  ASSERT_NE(query, nullptr);
+  expect_error(query->cause(), Code::peer_lost, {"node 0 was not linked"});
+  cluster_.end(1, *query);
+  EXPECT_EQ(here().running_count(), 0u);
+}
+
+TEST_F(NotLinkedYet, a_drain_waits_for_a_query_that_its_node_has_begun) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {2, 3})));
+  here().drain(0);
+  EXPECT_TRUE(cluster_.nodes[1].released.empty());
+  here().on_peer_joined(0, 4000);
+  EXPECT_FALSE(cluster_.use(1, id_)->failed());
 }
 
 TEST_F(NotLinkedYet, another_process_has_not_begun_the_query) {

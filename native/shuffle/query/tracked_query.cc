@@ -312,7 +312,10 @@ bool TrackedQuery::is_for_late_workers() const {
   return failed() && (unverified_ || part_.is_to_be_used());
 }
 
+// Where nodes come and go, nobody else can tell its workers how it has ended: its issuer may still be to come, or another
+// process has that number when they come.
 bool TrackedQuery::is_over() const {
+  if (context_.cluster.nodes_change() && part_.is_to_be_used()) return false;
   return outcome_known() && !part_.is_in_use() && (!coordinator_ || coordinator_->is_confirmed());
 }
 
