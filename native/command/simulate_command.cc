@@ -10,7 +10,7 @@
 #include "command/subcommand.h"
 #include "command/version.h"
 #include "lab/simulation/channels/channel_run.h"
-#include "lab/simulation/run.h"
+#include "lab/simulation/churn/churn_run.h"
 #include "lab/workload/chance.h"
 
 namespace faro::command {
@@ -38,7 +38,8 @@ std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRange
   double last_save = start;
   while (range.done < range.runs) {
     simulation::RunReport report =
-        (channels ? simulation::run_channel_seed : simulation::run_seed)(range.seed + range.done);
+        (channels ? simulation::run_channel_seed
+                  : simulation::run_cluster_seed)(range.seed + range.done);
     if (!report.violation.empty()) return report;
     ++range.done;
     range.hash = workload::mix(range.hash, report.hash);

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lab/simulation/channels/channel_run.h"
-#include "lab/simulation/run.h"
+#include "lab/simulation/churn/churn_run.h"
 
 namespace faro {
 
@@ -39,7 +39,7 @@ uint64_t first_seed_that_finds(std::optional<base::Plant> plant, uint64_t seeds,
 }
 
 void expect_found(base::Plant plant,
-                  simulation::RunReport (&run)(uint64_t seed) = simulation::run_seed) {
+                  simulation::RunReport (&run)(uint64_t seed) = simulation::run_cluster_seed) {
   std::string violation;
   const uint64_t seed = first_seed_that_finds(plant, kSeeds, run, violation);
   EXPECT_NE(seed, 0u) << "not found in " << kSeeds << " seeds";
@@ -48,7 +48,7 @@ void expect_found(base::Plant plant,
 
 TEST(PlantedBugs, without_a_plant_nothing_is_found) {
   std::string violation;
-  for (auto* const run : {simulation::run_seed, simulation::run_channel_seed})
+  for (auto* const run : {simulation::run_cluster_seed, simulation::run_channel_seed})
     EXPECT_EQ(first_seed_that_finds(std::nullopt, 100, *run, violation), 0u) << violation;
 }
 
@@ -92,6 +92,10 @@ TEST(PlantedBugs, a_message_that_is_resent_though_it_has_come_is_found) {
 TEST(PlantedBugs, a_former_incarnation_that_is_believed_to_live_is_found) {
   expect_found(base::Plant::old_incarnation_believed);
   expect_found(base::Plant::old_incarnation_believed, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, a_drained_node_that_is_let_go_of_too_early_is_found) {
+  expect_found(base::Plant::drained_too_early);
 }
 
 TEST(PlantedBugs, an_index_that_is_given_again_while_frames_are_held_is_found) {

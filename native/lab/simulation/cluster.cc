@@ -172,12 +172,6 @@ Status Cluster::close() {
   return first;
 }
 
-void Cluster::sleep(base::Nanoseconds lasting) {
-  if (lasting == 0) return;
-  world_.wait_until([] { return false; }, world_.now() + lasting, "time");
-  world_.note_progress();
-}
-
 void Cluster::kill(uint32_t node) {
   Node& dying = *nodes_[node];
   if (sim::SimNetwork* const network = dying.network != nullptr ? dying.network : dying.opening)

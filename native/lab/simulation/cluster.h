@@ -109,7 +109,7 @@ class Cluster {
   Status close();
 
   /// Lets simulated time pass, with progress; from a fiber.
-  void sleep(base::Nanoseconds lasting);
+  void sleep(base::Nanoseconds lasting) { world_.sleep(lasting); }
 
   // --- what can happen. From an event or a fiber; other faults: faults().
 

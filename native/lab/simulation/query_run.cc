@@ -72,12 +72,11 @@ bool QueryRun::turn_part() {
 void QueryRun::open() {
   phase_ = Phase::runs;
   if (!record().declared[scene_.node]) {
-    const Status declared =
-        scene_.cluster.session(scene_.node).declare_query(record().id, plan().workers);
+    const Status declared = scene_.session.declare_query(record().id, plan().workers);
     record().declared[scene_.node] = true;  // its other workers may use it now
     if (!declared.ok()) return failed(declared);
     // An engine may take its time between the two, and hear much of the query meanwhile.
-    if (record().id.counter % 2 == 0) scene_.cluster.sleep(1'000'000);
+    if (record().id.counter % 2 == 0) scene_.world.sleep(1'000'000);
   }
   const Stage* opens_otherwise = nullptr;
   if (const auto bad = record().bad_parts.find(scene_.me); bad != record().bad_parts.end()) {
@@ -130,10 +129,10 @@ void QueryRun::failed(const Status& cause) {
   scene_.ledger.wake(plan());
   begin_to_end();
   if (std::exchange(cancels_when_closed_, false))
-    (void)scene_.cluster.session(scene_.node).cancel_query(record().id, "closed early");
+    (void)scene_.session.cancel_query(record().id, "closed early");
 }
 
-void QueryRun::note(std::string what) { scene_.world().note(std::move(what)); }
+void QueryRun::note(std::string what) { scene_.world.note(std::move(what)); }
 
 void QueryRun::begin_to_end() {
   note(fmt::format("ends query {}", index_));
@@ -182,7 +181,7 @@ bool QueryRun::end(bool wait) {
   scene_.between();
   if (outcome == Outcome::would_wait || outcome == Outcome::deadline || outcome == Outcome::holding)
     return false;
-  scene_.world().note_progress();
+  scene_.world.note_progress();
   record().endings[scene_.me] = {true, outcome, cause, failure_};
   if (outcome != Outcome::done) {
     record().given_up = true;

@@ -128,13 +128,14 @@ class Run {
     return Status::Ok();
   }
 
-  void spawn(uint32_t node, uint32_t local, void (*program)(Scene&, uint32_t), uint32_t argument) {
+  template <typename Program>
+  void spawn(uint32_t node, uint32_t local, uint32_t chance, Program&& program) {
     ++ledger_.running[node];
-    cluster_.spawn(node, local, [this, node, local, program, argument] {
-      Worker& worker = cluster_.session(node).worker(local);
-      Scene scene(cluster_, plan_, ledger_, worker, node,
-                  mix(plan_.seed, worker.number(), argument));
-      program(scene, argument);
+    cluster_.spawn(node, local, [this, node, local, chance, program] {
+      Session& session = cluster_.session(node);
+      Scene scene(world(), cluster_.faults(), plan_, ledger_, session, local,
+                  mix(plan_.seed, session.worker(local).number(), chance));
+      program(scene);
       --ledger_.running[node];
     });
   }
@@ -145,8 +146,7 @@ class Run {
     }
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
       for (uint32_t w = 0; w < plan_.workers_per_node[node]; ++w)
-        spawn(
-            node, w, [](Scene& scene, uint32_t) { run_worker(scene); }, 0);
+        spawn(node, w, 0, [this](Scene& scene) { run_worker(cluster_, scene); });
     }
     injector_.begin();
     (void)world().run();
@@ -250,9 +250,8 @@ class Run {
     if (const Status begun = begin_query(index); !begun.ok()) return begun.to_string();
     for (const uint32_t worker : workers) {
       const uint32_t node = plan_.node_of(worker);
-      spawn(
-          node, worker - plan_.first_worker(node),
-          [](Scene& scene, uint32_t q) { QueryRun(scene, q).run(); }, index);
+      spawn(node, worker - plan_.first_worker(node), index,
+            [index](Scene& scene) { QueryRun(scene, index).run(); });
     }
     (void)world().run();
     if (world().failed()) return "";

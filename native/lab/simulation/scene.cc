@@ -4,25 +4,28 @@
 
 namespace faro::simulation {
 
-Scene::Scene(Cluster& in_cluster, const RunPlan& of_plan, Ledger& to_ledger, Worker& of_worker,
-             uint32_t on_node, uint64_t chance_seed)
-    : Participant(of_worker, chance_seed, of_plan.ring_bytes, to_ledger.happened),
-      cluster(in_cluster),
+Scene::Scene(sim::World& in_world, const sim::SimFaults& with_faults, const RunPlan& of_plan,
+             Ledger& to_ledger, Session& of_session, uint32_t local_worker, uint64_t chance_seed)
+    : Participant(of_session.worker(local_worker), chance_seed, of_plan.ring_bytes,
+                  to_ledger.happened),
+      world(in_world),
+      faults(with_faults),
       plan(of_plan),
       ledger(to_ledger),
-      node(on_node) {
+      session(of_session),
+      node(of_session.node()) {
   is_tight = plan.is_tight;
   has_time_limits = true;
 }
 
 bool Scene::is_trusted(uint32_t sender) const {
-  return !cluster.faults().distrusted(plan.node_of(sender), node);
+  return !faults.distrusted(plan.node_of(sender), node);
 }
 
 void Scene::doing(workload::Step, const StagePlan& stage, uint32_t) {
   const std::pair now(stage.query, stage.stage);
   if (std::exchange(noted_, now) == now) return;
-  world().note(fmt::format("query {} stage {}", stage.query, stage.stage));
+  world.note(fmt::format("query {} stage {}", stage.query, stage.stage));
 }
 
 void Scene::tell_rows_made(const StagePlan& stage, uint64_t rows) {

@@ -6,9 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "lab/simulation/cluster.h"
 #include "lab/simulation/ledger.h"
 #include "lab/simulation/run_plan.h"
+#include "lab/simulation/transport/sim_faults.h"
+#include "lab/simulation/transport/sim_world.h"
 #include "lab/workload/participant.h"
 
 namespace faro::simulation {
@@ -16,12 +17,13 @@ namespace faro::simulation {
 /// Threads: its fiber.
 class Scene final : public workload::Participant {
  public:
-  Scene(Cluster& in_cluster, const RunPlan& of_plan, Ledger& to_ledger, Worker& of_worker,
-        uint32_t on_node, uint64_t chance_seed);
+  /// `local_worker`: of the session.
+  Scene(sim::World& in_world, const sim::SimFaults& with_faults, const RunPlan& of_plan,
+        Ledger& to_ledger, Session& of_session, uint32_t local_worker, uint64_t chance_seed);
 
-  void between() override { cluster.world().maybe_yield(); }
-  void progress() override { cluster.world().note_progress(); }
-  void broken(const std::string& what) override { cluster.world().violation(what); }
+  void between() override { world.maybe_yield(); }
+  void progress() override { world.note_progress(); }
+  void broken(const std::string& what) override { world.violation(what); }
   /// Nothing hostile spoke for the sender.
   bool is_trusted(uint32_t sender) const override;
   /// Is noted at each new stage, for reports of a run that hangs.
@@ -29,11 +31,11 @@ class Scene final : public workload::Participant {
   void tell_rows_made(const StagePlan& stage, uint64_t rows) override;
   std::optional<uint64_t> rows_made(const StagePlan& stage, uint32_t sender) const override;
 
-  sim::World& world() { return cluster.world(); }
-
-  Cluster& cluster;
+  sim::World& world;
+  const sim::SimFaults& faults;
   const RunPlan& plan;
   Ledger& ledger;
+  Session& session;
   const uint32_t node;
 
  private:

@@ -101,10 +101,4 @@ void Peers::wake_all() {
   }
 }
 
-void Peers::sleep(base::Nanoseconds lasting) {
-  if (lasting == 0) return;
-  world_.wait_until([] { return false; }, world_.now() + lasting, "time");
-  world_.note_progress();
-}
-
 }  // namespace faro::simulation

@@ -43,7 +43,7 @@ class Peers {
   static std::string address(uint32_t peer);
 
   /// Lets simulated time pass; from a fiber.
-  void sleep(base::Nanoseconds lasting);
+  void sleep(base::Nanoseconds lasting) { world_.sleep(lasting); }
   sim::World& world() { return world_; }
   sim::SimFaults& faults() { return internet_.fabric().faults(); }
 

@@ -102,6 +102,12 @@ void World::drive_until(const std::function<bool()>& ready, Nanoseconds deadline
   }
 }
 
+void World::sleep(Nanoseconds lasting) {
+  if (lasting == 0) return;
+  wait_until([] { return false; }, now() + lasting, "time");
+  note_progress();
+}
+
 void World::note(std::string text) {
   if (in_fiber()) fibers_.note(std::move(text));
 }

@@ -112,6 +112,9 @@ class World {
   /// change anything.
   bool wait_until(const std::function<bool()>& ready, Nanoseconds deadline, const char* what);
 
+  /// Lets time pass, with progress; from a fiber.
+  void sleep(Nanoseconds lasting);
+
   /// What the running fiber is doing in the program's words ("polls stage 2"), for reports; nothing
   /// outside a fiber.
   void note(std::string text);
