@@ -1,8 +1,8 @@
 // PollerWait: how a poller waits, and how another thread takes its place meanwhile.
 //
-// A yield costs little where it lets somebody run who has something for this poller, and is a busy loop where nobody else
-// wants the processor. So it yields only as long as that takes time, and then sleeps on its doorbell. During either another
-// thread may be inside: it sends where it has something to send, without a switch to this one.
+// It yields wait.yields times, and then sleeps on its doorbell. A yield lets somebody run who may have something for this poller;
+// where nobody else wants the processor, 20 of them take as long as a sleep and its end, and what comes meanwhile comes sooner. During
+// either another thread may be inside: it sends where it has something to send, without a switch to this one.
 // native/DESIGN.md#memory-orders has the steps of the doorbell.
 #pragma once
 
@@ -138,14 +138,8 @@ class PollerWait {
   }
 
  private:
-  // A yield that took longer has let somebody run: a switch there and back takes more than that, a call that finds nobody
-  // less than a microsecond.
-  static constexpr base::Nanoseconds kSomebodyRan = 4'000;
   // A poller that always finds something reads the sockets this often: other channels may be waiting for that.
   static constexpr base::Nanoseconds kNetworkPollInterval = 100'000;
-  // After this many in a row that let nobody run, the poller sleeps.
-  static constexpr uint32_t kIdleYields = 3;
-
   bool is_woken() noexcept {
     return woken_.load(std::memory_order_seq_cst) &&
            woken_.exchange(false, std::memory_order_seq_cst);
@@ -162,13 +156,9 @@ class PollerWait {
 
   template <typename Found>
   bool yield_until(Found& found) noexcept {
-    uint32_t idle = 0;
-    for (uint32_t left = limits_.yields; left > 0 && idle < kIdleYields; --left) {
-      const base::Nanoseconds before = clock_.now_ns();
+    for (uint32_t left = limits_.yields; left > 0; --left) {
       let_others_in([&] { waiter_->yield(); });
-      const base::Nanoseconds after = clock_.now_ns();
-      idle = after - before < kSomebodyRan ? idle + 1 : 0;
-      poll_network(after);
+      poll_network(clock_.now_ns());
       if (found()) return true;
     }
     return false;

@@ -89,6 +89,21 @@ TEST(QueryChanges, a_node_that_is_not_linked_is_drained_when_those_that_are_have
   EXPECT_FALSE(cluster.use(0, id)->failed());
 }
 
+TEST(QueryChanges, rows_that_come_before_their_issuer_is_known_fail_the_query) {
+  QueryCluster cluster(3, true);
+  cluster[0].on_peer_lost(1, Status(Code::peer_lost, "it was removed"));
+  cluster[0].on_node_removed(1);
+  const QueryId id = cluster[1].begin();
+  for (const uint32_t n : {1u, 2u}) EXPECT_TRUE(is_ok(cluster[n].declare(id, {0, 2, 4})));
+  const auto issuers = cluster.use(1, id), senders = cluster.use(2, id);
+  EXPECT_EQ(cluster[0].hear(id, 2), nullptr);
+  cluster.deliver(0, 2);
+  cluster.end(2, *senders);
+  cluster.deliver(2, 1);
+  for (const auto& query : {issuers, senders})
+    expect_error(query->cause(), Code::query_unopened, {"node 0 was told of node 1", "Nodes::add"});
+}
+
 /// Node 1 knows node 0, which it is not linked with.
 class NotLinkedYet : public testing::Test {
  protected:

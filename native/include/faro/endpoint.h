@@ -163,7 +163,7 @@ class Poller {
   /// Starts the transfer of all frames committed. wait() and arm() do so, too.
   void post() noexcept;
 
-  /// Waits until poll() has something to tell of what `reasons` names, or wake(). Yields while that lets other threads run,
+  /// Waits until poll() has something to tell of what `reasons` names, or wake(). Yields wait.yields times,
   /// then sleeps. What is not waited for is not lost: poll() tells it, and the next wait for it ends at once.
   /// Answers done, deadline, would_wait (Wait::none()), or failed: closed, invalid_argument (a negative limit).
   Outcome wait(Wait limit = Wait::forever(), WakeFor reasons = WakeFor::frames_and_room) noexcept;

@@ -51,6 +51,11 @@ class ClusterView {
   bool is_to_come(uint32_t node) const { return to_come_.contains(node); }
   /// The same, but its process is known: its link is being let go, or was. It may have ended since.
   bool is_parted(uint32_t node) const { return parted_.contains(node); }
+  /// This node was not told of it, or not of the process that has the number now.
+  bool is_unknown(uint32_t node) const {
+    return nodes_change() && node < node_count() && !is_there(node) && !is_to_come(node) &&
+           !losses_.contains(node);
+  }
   /// Those that are linked, and the own node. In order.
   const std::set<uint32_t>& there() const { return there_; }
   /// Why a node is gone.

@@ -30,6 +30,19 @@ void tell_failed(QueryEnvironment& environment, const Outbound& out) {
   }
 }
 
+Status no_room(const ClusterView& cluster) {
+  return base::error(Code::query_unopened,
+                     "{} keeps the rows of {} queries that it does not know, all it can",
+                     cluster.own_name(), UnverifiedQueries::kQuota);
+}
+
+Status issuer_unknown(const ClusterView& cluster, uint32_t issuer) {
+  return base::error(Code::query_unopened,
+                     "rows came before {} was told of node {}, which has begun the query: tell all "
+                     "sessions of a node (Nodes::add) before it begins queries",
+                     cluster.own_name(), issuer);
+}
+
 }  // namespace
 
 QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
@@ -154,14 +167,12 @@ std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
     const ClusterView& cluster = context_.cluster;
     const bool is_new = known_.can_live(id) && known_.find(id) == nullptr;
     query = known_.hear(id, from_node, out);
-    if (query == nullptr && is_new && from_node != cluster.own()) {
-      // No room for it: its rows are thrown away, so it must not end well. Who takes part is told, and tells.
-      out.send(from_node,
-               failure_of(
-                   id, cluster.own(),
-                   base::error(Code::query_unopened,
-                               "{} keeps the rows of {} queries that it does not know, all it can",
-                               cluster.own_name(), UnverifiedQueries::kQuota)));
+    if (query == nullptr && from_node != cluster.own()) {
+      // Its rows are thrown away, so it must not end well. Who takes part is told, and tells.
+      const Status cause = is_new                          ? no_room(cluster)
+                           : cluster.is_unknown(id.issuer) ? issuer_unknown(cluster, id.issuer)
+                                                           : Status::Ok();
+      if (!cause.ok()) out.send(from_node, failure_of(id, cluster.own(), cause));
     }
     if (query != nullptr && !query->nodes().contains(from_node)) {
       out.end_link(
