@@ -186,8 +186,10 @@ class QueryRun final : private shuffle::QueryEnvironment {
 
   void lose_or_return(uint32_t node) {
     lost_[node] = !lost_[node];
-    if (lost_[node])
-      return table_.on_peer_lost(node, Status(Code::peer_lost, "node " + std::to_string(node)));
+    if (lost_[node]) {
+      (void)table_.on_peer_lost(node, Status(Code::peer_lost, "node " + std::to_string(node)));
+      return;
+    }
     ++lives_;
     table_.on_peer_joined(node, ++incarnations_[node]);
   }
