@@ -52,7 +52,8 @@ if(FARO_FUZZ)
 endif()
 
 # Beside them for what is compiled more often than it runs: the command line, some sources of modules (COLD_SOURCES), and tests.
-# Instrumented, nothing of it is measured or shipped, and -Og takes g++ half as long as -O1.
+# Instrumented, nothing of it is measured or shipped, and -Og takes g++ half as long as -O1. Test programs of the release build are
+# not measured either.
 add_library(faro_cold_flags INTERFACE)
 add_library(faro_test_flags INTERFACE)
 if(FARO_SANITIZE)

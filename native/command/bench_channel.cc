@@ -157,9 +157,10 @@ int run(const Flags& flags) {
 }  // namespace
 
 void add_channel_command(CLI::App& bench, int& exit_code) {
-  auto [command, flags] = add_subcommand(
-      bench, exit_code, "channel",
-      "What a channel between two endpoints costs, beside copies, a futex and a socket", run);
+  auto [command, flags] = add_subcommand(bench, exit_code, "channel",
+                                         "What a channel between two endpoints costs, beside "
+                                         "copies, a bare ring, a futex and a socket",
+                                         run);
   command.option_defaults()->always_capture_default();
   command.add_option("--frame", flags.job.frame_bytes, "Bytes of a frame, a multiple of 8")
       ->type_name("BYTES");

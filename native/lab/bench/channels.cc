@@ -343,26 +343,33 @@ class BareRingFrames final : public Party {
   Status run_round() override {
     right_ = 0;
     const uint64_t begin = positions_->begin(sends_);
+    uint64_t known = begin;  // the other side's position, as of the last look
     for (uint64_t number = 0; number < job_.frame_count; ++number) {
       const std::span<std::byte> frame = frames_.next();
-      std::byte* const slot = ring_ + (begin + number) % slots_ * job_.frame_bytes;
+      const uint64_t at = begin + number;
+      std::byte* const slot = ring_ + at % slots_ * job_.frame_bytes;
       if (sends_) {
         FrameBuffers::number(frame, number);
-        const auto is_full = [&] { return begin + number - positions_->read.load() == slots_; };
-        while (is_full()) sched_yield();
+        await_while(positions_->read, known, [&] { return at - known == slots_; });
         std::memcpy(slot, frame.data(), frame.size());
-        positions_->written.store(begin + number + 1);
+        positions_->written.store(at + 1, std::memory_order_release);
         continue;
       }
-      while (positions_->written.load() == begin + number) sched_yield();
+      await_while(positions_->written, known, [&] { return known == at; });
       std::memcpy(frame.data(), slot, frame.size());
-      positions_->read.store(begin + number + 1);
+      positions_->read.store(at + 1, std::memory_order_release);
       right_ += FrameBuffers::has_number(frame, number);
     }
     return Status::Ok();
   }
 
  private:
+  template <typename Condition>
+  static void await_while(const std::atomic<uint64_t>& position, uint64_t& known,
+                          const Condition& condition) {
+    if (!condition()) return;
+    while ((known = position.load(std::memory_order_acquire), condition())) sched_yield();
+  }
   // Frames since the group began.
   struct Positions {
     alignas(64) std::atomic<uint64_t> written;
