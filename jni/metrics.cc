@@ -312,10 +312,17 @@ jobjectArray endpoint(JNIEnv* env, jclass, jlong handle) {
     append_values(values, metrics.all);
     values.insert(values.end(), channels.values.begin(), channels.values.end());
   }
-  const jobjectArray told = env->NewObjectArray(2, env->FindClass("java/lang/Object"), nullptr);
+  // Null without memory: an exception is pending then.
+  const jclass object = env->FindClass("java/lang/Object");
+  if (object == nullptr) return nullptr;
+  const jobjectArray told = env->NewObjectArray(2, object, nullptr);
   if (told == nullptr) return nullptr;
-  env->SetObjectArrayElement(told, 0, longs_of(env, values));
-  env->SetObjectArrayElement(told, 1, bytes_of(env, channels.texts));
+  const jlongArray numbers = longs_of(env, values);
+  if (numbers == nullptr) return nullptr;
+  env->SetObjectArrayElement(told, 0, numbers);
+  const jbyteArray texts = bytes_of(env, channels.texts);
+  if (texts == nullptr) return nullptr;
+  env->SetObjectArrayElement(told, 1, texts);
   return told;
 }
 

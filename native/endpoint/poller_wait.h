@@ -90,11 +90,11 @@ class PollerWait {
     if (found()) return Outcome::done;
     counters::count(counters_->waits);
     if (limit.is_none()) return Outcome::would_wait;
-    if (yield_until(found)) return Outcome::done;
     const base::Nanoseconds deadline =
         limit.is_forever()
             ? base::kForever
-            : base::deadline_after(clock_.now_ns(), static_cast<uint64_t>(limit.limit().count()));
+            : base::deadline_after(polled_at_, static_cast<uint64_t>(limit.limit().count()));
+    if (yield_until(found, deadline)) return Outcome::done;
     for (;;) {
       network_.worker_sleeps();
       doorbell_.arm(what);  // S1
@@ -140,6 +140,7 @@ class PollerWait {
  private:
   // A poller that always finds something reads the sockets this often: other channels may be waiting for that.
   static constexpr base::Nanoseconds kNetworkPollInterval = 100'000;
+
   bool is_woken() noexcept {
     return woken_.load(std::memory_order_seq_cst) &&
            woken_.exchange(false, std::memory_order_seq_cst);
@@ -155,8 +156,8 @@ class PollerWait {
   }
 
   template <typename Found>
-  bool yield_until(Found& found) noexcept {
-    for (uint32_t left = limits_.yields; left > 0; --left) {
+  bool yield_until(Found& found, base::Nanoseconds deadline) noexcept {
+    for (uint32_t left = limits_.yields; left > 0 && polled_at_ < deadline; --left) {
       let_others_in([&] { waiter_->yield(); });
       poll_network(clock_.now_ns());
       if (found()) return true;

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "base/error.h"
-#include "links/limits.h"
 
 namespace faro::endpoint {
 namespace {
@@ -30,7 +29,14 @@ ring::Layout one_ring(uint32_t bytes) {
 
 Result<RingSizes> RingSizes::make(const base::Settings& settings,
                                   std::span<transport::Transport* const> transports) {
-  if (settings.memory_limit_bytes == 0 || settings.channel_expected == 0) return RingSizes();
+  if (settings.channel_expected == 0) return RingSizes();
+  if (settings.memory_limit_bytes == 0) {
+    return base::error(
+        Code::config_invalid,
+        "channel.expected = {} is a share of memory.limit_bytes, which is 0, no limit: "
+        "set that, too",
+        settings.channel_expected);
+  }
   const uint64_t share = settings.memory_limit_bytes / settings.channel_expected;
   uint32_t most = kMostRingBytes;
   while (most >= kLeastRingBytes && most_memory(transports, most) > share) most /= 2;
@@ -39,9 +45,9 @@ Result<RingSizes> RingSizes::make(const base::Settings& settings,
   return base::error(
       Code::resource_limit,
       "channel.expected = {}: with the smallest rings, of {} bytes each way, these channels "
-      "need {}, and memory.limit_bytes is {}; expect fewer, or raise the limit",
-      settings.channel_expected, kLeastRingBytes,
-      links::in_mebibytes(least * settings.channel_expected), settings.memory_limit_bytes);
+      "need {} bytes, and memory.limit_bytes is {}; expect fewer, or raise the limit",
+      settings.channel_expected, kLeastRingBytes, least * settings.channel_expected,
+      settings.memory_limit_bytes);
 }
 
 ChannelSpec RingSizes::asked(ChannelSpec spec) const {

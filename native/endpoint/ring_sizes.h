@@ -31,8 +31,8 @@ class RingSizes {
  public:
   /// No budget.
   RingSizes() = default;
-  /// Such that channel.expected channels fit memory.limit_bytes, over each of the transports. Errors: resource_limit, if
-  /// they do not with the smallest rings.
+  /// Such that channel.expected channels fit memory.limit_bytes, over each of the transports. Errors: config_invalid, if
+  /// there is no limit; resource_limit, if they do not fit with the smallest rings.
   static Result<RingSizes> make(const base::Settings& settings,
                                 std::span<transport::Transport* const> transports);
 

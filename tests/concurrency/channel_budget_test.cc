@@ -110,7 +110,7 @@ TEST_P(ChannelBudget, of_either_side_decides_if_it_is_the_lesser) {
 
 TEST_P(ChannelBudget, leaves_rings_as_they_are_without_a_limit_or_a_number) {
   const uint64_t limit = 64 << 20;
-  EndpointSide unlimited(config(0, 50)), unnumbered(config(limit, 0)), client(config());
+  EndpointSide unlimited(config(0, 0)), unnumbered(config(limit, 0)), client(config());
   const Sizes usual{256 * kKiB, 256 * kKiB};
   EXPECT_EQ(sizes(client, unlimited), usual);
   EXPECT_EQ(sizes(unlimited, client), usual);
@@ -148,6 +148,15 @@ TEST_P(ChannelBudget, that_cannot_do_is_refused_at_once) {
   expect_contains(why, "channel.expected = 1000");
   expect_contains(why, "memory.limit_bytes is 1048576");
   expect_contains(why, "raise the limit");
+}
+
+TEST(ChannelBudgetSettings, that_have_no_limit_is_refused_at_once) {
+  Config config;
+  EXPECT_TRUE(is_ok(config.set("channel.expected", "1000")));
+  const auto opened = Endpoint::open(config, {});
+  ASSERT_EQ(opened.status().code(), Code::config_invalid);
+  for (const char* part : {"channel.expected = 1000", "memory.limit_bytes"})
+    expect_contains(std::string(opened.status().message()), part);
 }
 
 }  // namespace

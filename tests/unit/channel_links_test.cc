@@ -350,6 +350,24 @@ TEST(PollerWait, reads_the_sockets_now_and_then_though_it_always_finds_something
   EXPECT_EQ(network.polls, 2);
 }
 
+TEST(PollerWait, yields_no_longer_than_it_may_wait) {
+  CountingNetwork network;
+  base::ManualClock clock;
+  ring::ReadyWatch ready_watch({});
+  int yields = 0;
+  const auto visit = [&] {
+    ++yields;
+    clock.advance(400);
+  };
+  endpoint::PollerWait poller(network, clock, std::make_unique<VisitedWaiter>(visit),
+                              {.yields = 1000}, transport::shm::NodeDoorbells::make(1).value(),
+                              ready_watch);
+  const auto look = [] { return false; };
+  EXPECT_EQ(poller.wait(Wait::at_most(std::chrono::nanoseconds(1000)), ring::WokenFor::all, look),
+            Outcome::deadline);
+  EXPECT_EQ(yields, 3);
+}
+
 // A task that has something to send need not hand it over to a poller that looks for work in vain.
 TEST(PollerWait, lets_another_thread_enter_while_it_yields_and_waits_until_that_has_left) {
   CountingNetwork network;

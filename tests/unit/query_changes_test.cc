@@ -101,7 +101,20 @@ TEST(QueryChanges, rows_that_come_before_their_issuer_is_known_fail_the_query) {
   cluster.end(2, *senders);
   cluster.deliver(2, 1);
   for (const auto& query : {issuers, senders})
-    expect_error(query->cause(), Code::query_unopened, {"node 0 was told of node 1", "Nodes::add"});
+    expect_error(query->cause(), Code::query_unopened,
+                 {"node 0, which does not know node 1", "Nodes::add"});
+}
+
+TEST(QueryChanges, rows_that_come_before_a_new_process_of_their_issuer_is_known_fail_the_query) {
+  QueryCluster cluster(3, true);
+  cluster[2].on_peer_lost(1, Status(Code::peer_lost, "it was lost"));
+  cluster[2].on_peer_joined(1, 2001);
+  const QueryId id{1, 2001, 1, 0};
+  EXPECT_TRUE(is_ok(cluster[2].declare(id, {0, 2, 4})));
+  const auto query = cluster.use(2, id);
+  EXPECT_EQ(cluster[0].hear(id, 2), nullptr) << "to it the former process is there";
+  cluster.deliver(0, 2);
+  expect_error(query->cause(), Code::peer_lost, {"another process", "node 1"});
 }
 
 /// Node 1 knows node 0, which it is not linked with.

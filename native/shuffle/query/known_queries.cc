@@ -91,6 +91,25 @@ KnownQueries::Pointer KnownQueries::hear(const QueryId& id, uint32_t peer, Outbo
   return query;
 }
 
+// Where nodes come and go, this one may not know yet, or not any more, who has begun a query that others run.
+Status KnownQueries::why_not_heard(const QueryId& id) const {
+  const ClusterView& cluster = context_.cluster;
+  if (can_live(id)) {
+    return base::error(Code::query_unopened,
+                       "{} keeps the rows of {} queries that it does not know, all it can",
+                       cluster.own_name(), UnverifiedQueries::kQuota);
+  }
+  const bool is_of_another = id.issuer < cluster.node_count() && id.issuer != cluster.own();
+  if (!cluster.nodes_change() || !is_of_another) return Status::Ok();
+  if (cluster.is_there(id.issuer) && cluster.is_of_this_life(id)) return Status::Ok();
+  if (!cluster.is_unknown(id.issuer)) return why_not(id);
+  return base::error(
+      Code::query_unopened,
+      "rows came to {}, which does not know {}, the node that has begun the query: it was "
+      "not told of it yet (Nodes::add), or has removed it",
+      cluster.own_name(), cluster.name(id.issuer));
+}
+
 bool KnownQueries::make_room(uint32_t peer, const TrackedQuery* keep, Outbound& out) {
   while (!unverified_.has_room(peer)) {
     TrackedQuery* const oldest = unverified_.oldest(peer, keep);

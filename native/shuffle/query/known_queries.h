@@ -38,6 +38,8 @@ class KnownQueries {
   /// For what a peer says of it; made known if it was not. nullptr: it is nothing that the peer may speak of,
   /// or there is no room.
   Pointer hear(const QueryId& id, uint32_t peer, Outbound& out);
+  /// Why hear() did not make it known; ok if it has ended, or never began.
+  Status why_not_heard(const QueryId& id) const;
   /// Whether a query can be known: it has begun, as far as can be told, and has not ended.
   bool can_live(const QueryId& id) const;
   /// Whether it is known who takes part, where that has to be declared. Errors: wrong_state.

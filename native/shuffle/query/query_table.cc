@@ -30,19 +30,6 @@ void tell_failed(QueryEnvironment& environment, const Outbound& out) {
   }
 }
 
-Status no_room(const ClusterView& cluster) {
-  return base::error(Code::query_unopened,
-                     "{} keeps the rows of {} queries that it does not know, all it can",
-                     cluster.own_name(), UnverifiedQueries::kQuota);
-}
-
-Status issuer_unknown(const ClusterView& cluster, uint32_t issuer) {
-  return base::error(Code::query_unopened,
-                     "rows came before {} was told of node {}, which has begun the query: tell all "
-                     "sessions of a node (Nodes::add) before it begins queries",
-                     cluster.own_name(), issuer);
-}
-
 }  // namespace
 
 QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
@@ -164,15 +151,11 @@ std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
 std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
   std::shared_ptr<TrackedQuery> query;
   change([&](Outbound& out) {
-    const ClusterView& cluster = context_.cluster;
-    const bool is_new = known_.can_live(id) && known_.find(id) == nullptr;
     query = known_.hear(id, from_node, out);
-    if (query == nullptr && from_node != cluster.own()) {
+    if (query == nullptr && from_node != context_.cluster.own()) {
       // Its rows are thrown away, so it must not end well. Who takes part is told, and tells.
-      const Status cause = is_new                          ? no_room(cluster)
-                           : cluster.is_unknown(id.issuer) ? issuer_unknown(cluster, id.issuer)
-                                                           : Status::Ok();
-      if (!cause.ok()) out.send(from_node, failure_of(id, cluster.own(), cause));
+      const Status cause = known_.why_not_heard(id);
+      if (!cause.ok()) out.send(from_node, failure_of(id, context_.cluster.own(), cause));
     }
     if (query != nullptr && !query->nodes().contains(from_node)) {
       out.end_link(

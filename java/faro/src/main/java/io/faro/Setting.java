@@ -203,7 +203,7 @@ public enum Setting {
    * measured once per row width and number of receivers). faro doctor shows them.
    */
   KERNEL_SCATTER("kernel.scatter", "auto"),
-  /** Number of times a waiting worker yields the processor before it sleeps. */
+  /** Number of times a waiting worker, or poller of an endpoint, yields the processor before it sleeps. */
   WAIT_YIELDS("wait.yields", "20"),
   /** Longest sleep of a waiting worker. It matters only if a doorbell is lost. */
   WAIT_SLEEP_MS("wait.sleep_ms", "1000"),
