@@ -261,9 +261,11 @@ TEST(Processes, of_which_one_is_killed_while_connecting_all_say_who_is_missing) 
 TEST_P(ProcessesOver, of_which_one_is_killed_at_any_time_until_it_is_open_all_say_so) {
   int lost_while_connecting = 0;
   bool has_opened = false;
+  // In an emulated machine those that live take longer to link.
+  const char* const connect_timeout_ms = names_addresses() ? "2000" : "500";
   for (int messages = 0; !has_opened; ++messages) {
     ASSERT_LT(messages, 100);
-    ClusterPlan plan(4, {{"transport", GetParam()}, {"connect.timeout_ms", "500"}});
+    ClusterPlan plan(4, {{"transport", GetParam()}, {"connect.timeout_ms", connect_timeout_ms}});
     let_node_1_die<NetworkThatDiesBeforeAMessage>(plan, messages);
     Processes nodes(plan);
     const auto outcomes = nodes.outcomes();
