@@ -54,13 +54,18 @@ class ChangingCluster {
       text += (n == 0 ? "" : ",") + (nodes.contains(n) ? address(n) : "-");
     return text;
   }
-  Result<std::unique_ptr<Session>> try_open(uint32_t node, const std::set<uint32_t>& list,
-                                            const SettingList& more = {}) const {
+  /// What a node opens its session with that knows these, itself included.
+  Result<Config> config(uint32_t node, const std::set<uint32_t>& list,
+                        const SettingList& more = {}) const {
     SettingList settings = settings_;
     settings.insert(settings.end(), more.begin(), more.end());
     settings.emplace_back("cluster.id", id_);
-    FARO_ASSIGN_OR_RETURN(const Config config, config_of(node, list_of(list), settings));
-    return Session::open(config);
+    return config_of(node, list_of(list), settings);
+  }
+  Result<std::unique_ptr<Session>> try_open(uint32_t node, const std::set<uint32_t>& list,
+                                            const SettingList& more = {}) const {
+    FARO_ASSIGN_OR_RETURN(const Config own, config(node, list, more));
+    return Session::open(own);
   }
   /// The session of a node that knows these, itself included.
   void open(uint32_t node, const std::set<uint32_t>& list, const SettingList& more = {}) {
