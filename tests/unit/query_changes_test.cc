@@ -72,21 +72,30 @@ TEST(QueryChanges, one_that_was_never_linked_with_the_process_releases_it) {
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
 }
 
-// Node 0 is linked with node 1, but not with node 3, which both are told to drain.
+// Node 0 is linked with nodes 1 and 2, but not with node 3, which all three are told to drain.
 TEST(QueryChanges, a_node_that_is_not_linked_is_drained_when_those_that_are_have_released_it) {
   QueryCluster cluster(4, true);
-  for (const uint32_t n : {0u, 2u}) {
-    cluster[0].on_peer_lost(n + 1, Status(Code::peer_lost, "it was removed"));
-    cluster[0].on_node_removed(n + 1);
+  for (const uint32_t n : {1u, 3u}) {
+    cluster[0].on_peer_lost(n, Status(Code::peer_lost, "it was removed"));
+    cluster[0].on_node_removed(n);
   }
   cluster[0].on_peer_joined(1, 1001);
   cluster[0].on_node_added(3);
   const QueryId id = cluster[1].begin();
-  EXPECT_TRUE(is_ok(cluster[1].declare(id, {0, 2, 6})));
-  cluster[0].drain(3);
+  for (const uint32_t n : {1u, 3u}) EXPECT_TRUE(is_ok(cluster[n].declare(id, {0, 2, 6})));
+  for (const uint32_t n : {0u, 1u, 2u}) cluster[n].drain(3);
+  cluster.deliver(2, 0);
   EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 has begun a query that needs it";
   EXPECT_TRUE(is_ok(cluster[0].declare(id, {0, 2, 6})));
   EXPECT_FALSE(cluster.use(0, id)->failed());
+  for (const uint32_t n : {0u, 1u, 3u}) cluster.end(n, *cluster.use(n, id));
+  for (const uint32_t n : {0u, 3u}) cluster.deliver(n, 1);
+  for (const uint32_t n : {0u, 3u}) cluster.deliver(1, n);  // OUTCOME
+  EXPECT_EQ(cluster[0].running_count(), 0u);
+  EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 has not released it";
+  for (const uint32_t n : {0u, 3u}) cluster.deliver(n, 1);  // CONFIRM
+  cluster.deliver(1, 0);
+  EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
 }
 
 TEST(QueryChanges, rows_that_come_before_their_issuer_is_known_fail_the_query) {
@@ -187,7 +196,16 @@ TEST_F(NotLinkedYet, a_drain_waits_for_a_query_that_its_node_has_begun) {
   here().drain(0);
   EXPECT_TRUE(cluster_.nodes[1].released.empty());
   here().on_peer_joined(0, 4000);
-  EXPECT_FALSE(cluster_.use(1, id_)->failed());
+  const auto query = cluster_.use(1, id_);
+  EXPECT_FALSE(query->failed());
+  cluster_.end(1, *query);
+  here().on_message(0, message_of(QueryMessageKind::outcome, id_, Code::ok));
+  EXPECT_TRUE(query->outcome_known() && query->outcome().ok());
+  EXPECT_TRUE(cluster_.nodes[1].released.empty()) << "its node may have begun others";
+  QueryMessage released = message_of(QueryMessageKind::released, {});
+  released.number = 4000;
+  here().on_message(0, released);
+  EXPECT_EQ(cluster_.nodes[1].released, std::vector<uint32_t>{0});
 }
 
 TEST_F(NotLinkedYet, another_process_has_not_begun_the_query) {
