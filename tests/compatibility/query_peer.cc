@@ -1,10 +1,11 @@
 // One of two nodes of a session, with one worker each, which send each other rows of many lengths and compare what comes.
 //
-//   query_peer NODE ADDRESS,ADDRESS FIFO [cut | added]...
+//   query_peer NODE ADDRESS,ADDRESS FIFO [cut | added | twice]...
 //
-//   FIFO    carries the query's number from node 0 to node 1
+//   FIFO    carries the queries' numbers from node 0 to node 1
 //   cut     this node breaks its connections in the middle, five times, and goes on when they have been mended
 //   added   each node opens its session alone, is then told of the other one, and drained in the end: both nodes say so
+//   twice   after a pause, in which nobody needs the link, there is another query
 //
 // Settings come from the environment. It says "open", goes on when its standard input ends, and says in the end how many rows have come.
 #include <unistd.h>
@@ -28,6 +29,7 @@ static constexpr uint32_t kNodes = 2;
 static constexpr uint64_t kRows = 6'000;  // of each node, to each
 static constexpr uint64_t kCuts = 5;
 static constexpr std::chrono::seconds kLimit{20};
+static constexpr std::chrono::seconds kPause{2};
 
 /// Most rows share a frame; every thousandth is larger than one.
 static size_t length_of(uint64_t number) {
@@ -38,21 +40,24 @@ struct Plan {
   uint32_t node = 0;
   std::string addresses[kNodes];
   std::string fifo;
-  bool cuts = false, added = false;
+  bool cuts = false, added = false, twice = false;
 
   uint32_t other() const { return 1 - node; }
 };
 
 static Plan read_plan(int argc, char** argv) {
-  if (argc < 4) fail("query_peer NODE ADDRESS,ADDRESS FIFO [cut | added]...");
+  if (argc < 4) fail("query_peer NODE ADDRESS,ADDRESS FIFO [cut | added | twice]...");
   Plan plan{.node = static_cast<uint32_t>(std::atoi(argv[1])), .fifo = argv[3]};
   const std::string list = argv[2];
   plan.addresses[0] = list.substr(0, list.find(','));
   plan.addresses[1] = list.substr(list.find(',') + 1);
   for (int at = 4; at < argc; ++at) {
     const std::string_view word = argv[at];
-    if (word != "cut" && word != "added") fail("unknown argument: " + std::string(word));
-    (word == "cut" ? plan.cuts : plan.added) = true;
+    plan.cuts = plan.cuts || word == "cut";
+    plan.added = plan.added || word == "added";
+    plan.twice = plan.twice || word == "twice";
+    if (word != "cut" && word != "added" && word != "twice")
+      fail("unknown argument: " + std::string(word));
   }
   return plan;
 }
@@ -122,6 +127,16 @@ static uint64_t exchange(const Plan& plan, faro::Worker& worker, const faro::Que
   return come[0] + come[1];
 }
 
+/// Returns how many rows have come.
+static uint64_t run_query(const Plan& plan, faro::Session& session) {
+  const faro::QueryId query = agree_on_query(plan, session);
+  faro::Worker& worker = session.worker(0);
+  const uint64_t rows = exchange(plan, worker, query);
+  if (worker.end_query(query, faro::Wait::at_most(kLimit)) != faro::Outcome::done)
+    fail("end_query: " + worker.status().to_string());
+  return rows;
+}
+
 int main(int argc, char** argv) {
   const Plan plan = read_plan(argc, argv);
   std::atomic<bool> drained{false};
@@ -134,11 +149,11 @@ int main(int argc, char** argv) {
   if (plan.added) check(nodes.add({plan.other(), plan.addresses[plan.other()]}));
   if (plan.added) check(session->await_node(plan.other(), faro::Wait::at_most(kLimit)));
 
-  const faro::QueryId query = agree_on_query(plan, *session);
-  faro::Worker& worker = session->worker(0);
-  const uint64_t rows = exchange(plan, worker, query);
-  if (worker.end_query(query, faro::Wait::at_most(kLimit)) != faro::Outcome::done)
-    fail("end_query: " + worker.status().to_string());
+  uint64_t rows = run_query(plan, *session);
+  if (plan.twice) {
+    std::this_thread::sleep_for(kPause);
+    rows += run_query(plan, *session);
+  }
   const std::string transport = session->metrics().links.at(plan.other()).transport;
 
   if (plan.added) {
