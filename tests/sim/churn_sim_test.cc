@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "lab/simulation/churn/churn_plan.h"
 #include "lab/simulation/churn/churn_run.h"
 #include "sim/seeds.h"
 
@@ -22,7 +23,7 @@ constexpr uint64_t kSeeds = 1000;
 TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
   Coverage coverage;
   uint64_t runs = 0;
-  for_each_seed(kSeeds, [&](uint64_t seed) {
+  for_each_seed_of(simulation::has_churn, kSeeds, [&](uint64_t seed) {
     const RunReport report = simulation::run_churn_seed(seed);
     EXPECT_EQ(report.violation, "") << report.trace;
     coverage.merge(report.coverage);
@@ -32,22 +33,33 @@ TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
   if (runs < kSeeds) return;  // SIM_SEED
   for (const char* list : {"all", "some", "itself"})
     EXPECT_GE(coverage.counted("lists at its beginning", list), runs / 5) << list;
-  for (const char* often : {"joined", "drained", "number used again", "link wanted by a query",
-                            "link wanted by both sides at once"})
-    EXPECT_GE(coverage.counted("changes", often), runs) << often;
-  for (const char* list : {"list of all", "list of some", "list of itself"})
-    EXPECT_GE(coverage.counted("changes", list), runs / 4) << list;
-  for (const char* what : {"removed while it lived", "killed", "came back", "cancelled", "cut",
-                           "short stall", "query refused for a drain", "link refused for memory"})
-    EXPECT_GE(coverage.counted("changes", what), runs / 20) << what;
-  EXPECT_GE(coverage.counted("changes", "removed while it was drained"), runs / 50);
+  // What every run ends with would meet most of these alone.
+  const auto drawn = [&](const char* what) {
+    return coverage.counted("changes that were drawn", what);
+  };
+  for (const char* often :
+       {"joined", "link wanted by a query", "link wanted by both sides at once"})
+    EXPECT_GE(drawn(often), runs) << often;
+  for (const char* what : {"list of all", "list of some", "list of itself", "drained",
+                           "removed while it lived", "killed", "came back", "cut", "short stall",
+                           "query refused for a drain", "link let go as idle"})
+    EXPECT_GE(drawn(what), runs / 10) << what;
+  for (const char* rare : {"cancelled", "number used again"})
+    EXPECT_GE(drawn(rare), runs / 20) << rare;
+  for (const char* rarest : {"removed while it was drained", "link refused for memory"})
+    EXPECT_GE(drawn(rarest), runs / 50) << rarest;
   EXPECT_GE(coverage.counted("connections", "cut"), runs / 20);
-  EXPECT_GE(coverage.counted("its queries ended at workers", "done"), 5 * runs);
-  EXPECT_GE(coverage.counted("its queries ended at workers", "peer_lost"), runs / 4);
+  EXPECT_GE(coverage.counted("drawn queries ended at workers", "done"), 4 * runs);
+  EXPECT_GE(coverage.counted("drawn queries ended at workers", "peer_lost"), runs / 2);
+  // Of about 15 endings in a run.
+  const auto excused = [&](const char* why) { return coverage.counted("failures excused", why); };
+  EXPECT_LE(excused("no memory for a link"), runs / 2);
+  EXPECT_LE(excused("node drained before the declaration"), runs / 6);
+  EXPECT_LE(excused("node has let go of such a one"), runs / 50);
 }
 
 TEST(ChurnSimulation, the_same_seed_gives_exactly_the_same_run_and_another_another) {
-  expect_repeatable(kSeeds / 20, simulation::run_churn_seed);
+  expect_repeatable_of(simulation::has_churn, kSeeds / 20, simulation::run_churn_seed);
 }
 
 }  // namespace

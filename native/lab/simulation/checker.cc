@@ -7,13 +7,16 @@
 #include "node/session_access.h"
 
 namespace faro::simulation {
-namespace {
 
 bool names_node(const Status& cause, uint32_t node) {
-  return cause.message().find(fmt::format("node {} (", node)) != std::string_view::npos;
+  const std::string name = fmt::format("node {}", node);
+  const std::string_view text = cause.message();
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
+  }
+  return false;
 }
-
-}  // namespace
 
 Checker::Checker(const RunPlan& plan, const Ledger& ledger, const std::vector<Fault>& happened)
     : plan_(plan), ledger_(ledger), happened_(happened), sound_(plan.node_count(), true) {

@@ -13,6 +13,9 @@
 
 namespace faro::simulation {
 
+/// Whether a cause says the node's number.
+bool names_node(const Status& cause, uint32_t node);
+
 /// Threads: its world's. Every check answers the first thing that is wrong, or nothing.
 class Checker {
  public:

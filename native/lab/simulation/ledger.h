@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "faro/outcome.h"
 #include "faro/query.h"
 #include "faro/session.h"
@@ -28,8 +29,9 @@ struct BadPart {
 struct Ending {
   bool known = false;
   Outcome outcome = Outcome::would_wait;
-  Status cause;    // of the outcome `failed`
-  Status failure;  // the first operation of the query that failed before; ok if none did
+  Status cause;              // of the outcome `failed`
+  Status failure;            // the first operation of the query that failed before; ok if none did
+  base::Nanoseconds at = 0;  // simulated
 };
 
 /// What happened in a run, for coverage.

@@ -182,7 +182,7 @@ bool QueryRun::end(bool wait) {
   if (outcome == Outcome::would_wait || outcome == Outcome::deadline || outcome == Outcome::holding)
     return false;
   scene_.world.note_progress();
-  record().endings[scene_.me] = {true, outcome, cause, failure_};
+  record().endings[scene_.me] = {true, outcome, cause, failure_, scene_.world.now()};
   if (outcome != Outcome::done) {
     record().given_up = true;
     scene_.ledger.wake(plan());

@@ -4,45 +4,61 @@
 
 #include <algorithm>
 
+#include "lab/simulation/checker.h"
+
 namespace faro::simulation {
 namespace {
 
-bool names_node(const Status& cause, uint32_t node) {
-  const std::string name = fmt::format("node {}", node);
-  const std::string_view text = cause.message();
-  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
-  }
-  return false;
+bool tells_of_no_link(const Status& cause) {
+  return tells_of_no_memory(cause) ||
+         cause.message().find("was not linked") != std::string_view::npos;
 }
 
-bool is_excused(const ChurnPlan& plan, const ChurnLedger& ledger, const QueryOfProcesses& of,
-                const Status& cause) {
-  const Code code = cause.code();
-  if (code == Code::query_cancelled) return of.is_cancelled;
-  if (code == Code::overflow_exhausted) return plan.run.disk_bytes != UINT64_MAX;
-  const bool is_any_narrow =
-      std::any_of(of.processes.begin(), of.processes.end(),
-                  [&](const auto& each) { return ledger.fates[each.second].is_narrow; });
-  // A link that there is no memory for is waited for in vain; then some have given the query up that others still know.
-  if (is_any_narrow && (code == Code::query_ended || code == Code::peer_lost)) return true;
-  if (code != Code::peer_lost) return false;
-  const bool is_any_lost =
-      std::any_of(of.processes.begin(), of.processes.end(),
-                  [&](const auto& each) { return ledger.fates[each.second].is_lost; });
-  return std::any_of(of.processes.begin(), of.processes.end(), [&](const auto& each) {
-    const auto& [number, process] = each;
-    // Where it has failed already for one that is lost, it keeps nobody from leaving.
-    const bool may_be_gone = is_any_lost && ledger.fates[process].leaves;
-    return names_node(cause, number) &&
-           (ledger.fates[process].is_lost || may_be_gone || of.is_too_late);
-  });
+// A link that there is no memory for is waited for in vain; then some have given the query up that others still know.
+bool lacks_a_link(const ChurnLedger& ledger, uint32_t index) {
+  const QueryOfProcesses& of = ledger.of[index];
+  const auto& endings = ledger.queries.queries[index].endings;
+  return std::any_of(of.processes.begin(), of.processes.end(),
+                     [&](const auto& each) { return ledger.fates[each.second].is_narrow; }) &&
+         std::any_of(endings.begin(), endings.end(), [](const auto& each) {
+           return tells_of_no_link(each.second.cause) || tells_of_no_link(each.second.failure);
+         });
+}
+
+// Why a query may have failed so by then; null: there was no reason.
+const char* excuse_of(const ChurnLedger& ledger, uint32_t index, const Ending& ending) {
+  const QueryOfProcesses& of = ledger.of[index];
+  const Code code = ending.cause.code();
+  if (code == Code::query_cancelled) return of.cancelled_at <= ending.at ? "cancelled" : nullptr;
+  if (code == Code::peer_lost) {
+    for (const auto& [number, process] : of.processes) {
+      if (!names_node(ending.cause, number)) continue;
+      if (ledger.fates[process].lost_at <= ending.at) return "node lost";
+      if (of.too_late.contains(number)) return "node drained before the declaration";
+      // To the drained one it is gone, when the query has failed there.
+      const auto has_let_go = [&, one = process](uint32_t drained) {
+        const auto at = ledger.let_go.find({one, of.processes.at(drained)});
+        return at != ledger.let_go.end() && at->second <= ending.at;
+      };
+      if (std::any_of(of.too_late.begin(), of.too_late.end(), has_let_go))
+        return "node has let go of such a one";
+    }
+  }
+  if (code != Code::peer_lost && code != Code::query_ended) return nullptr;
+  return lacks_a_link(ledger, index) ? "no memory for a link" : nullptr;
+}
+
+std::string at_worker(uint32_t worker, const Ending& ending) {
+  return fmt::format("at worker {} (at {:.3f} ms)", worker, static_cast<double>(ending.at) / 1e6);
 }
 
 }  // namespace
 
-std::string check_query(const ChurnPlan& plan, const ChurnLedger& ledger, uint32_t index) {
+bool tells_of_no_memory(const Status& cause) {
+  return cause.message().find("memory.limit_bytes") != std::string_view::npos;
+}
+
+std::string check_query(const ChurnPlan& plan, ChurnLedger& ledger, uint32_t index) {
   const QueryPlan& query = plan.run.queries[index];
   const QueryOfProcesses& of = ledger.of[index];
   const Ledger::QueryRecord& record = ledger.queries.queries[index];
@@ -50,29 +66,37 @@ std::string check_query(const ChurnPlan& plan, const ChurnLedger& ledger, uint32
   const Ending* first = nullptr;
   uint32_t first_worker = 0;
   for (const uint32_t worker : query.workers) {
-    if (ledger.fates[of.processes.at(plan.run.node_of(worker))].is_lost) continue;
+    const Fate& fate = ledger.fates[of.processes.at(plan.run.node_of(worker))];
     const auto found = record.endings.find(worker);
-    if (found == record.endings.end())
+    if (found == record.endings.end()) {
+      if (fate.is_lost() && !of.taken.contains(worker)) continue;  // it was never asked to
       return fmt::format("query {} has no outcome at worker {}", index, worker);
-    const Ending& ending = found->second;
-    if (ending.outcome == Outcome::failed && !is_excused(plan, ledger, of, ending.cause)) {
-      return fmt::format(
-          "query {} failed at worker {} without a reason: {}; what failed first there: {}", index,
-          worker, ending.cause.to_string(), ending.failure.to_string());
     }
+    const Ending& ending = found->second;
+    if (fate.lost_at <= ending.at) continue;  // it knows what it can know
     if (ending.outcome == Outcome::done && record.must_fail) {
-      return fmt::format("query {} is done at worker {}, but its rows cannot be complete", index,
-                         worker);
+      return fmt::format("query {} is done {}, but its rows cannot be complete", index,
+                         at_worker(worker, ending));
     }
     if (ending.outcome == Outcome::done && !ending.failure.ok()) {
-      return fmt::format("query {} is done at worker {}, but had failed there: {}", index, worker,
-                         ending.failure.to_string());
+      return fmt::format("query {} is done {}, but had failed there: {}", index,
+                         at_worker(worker, ending), ending.failure.to_string());
     }
-    if (ledger.fates[of.issuer].is_lost) continue;  // nobody decides for all
+    if (ending.outcome == Outcome::failed) {
+      const char* const excuse = excuse_of(ledger, index, ending);
+      if (excuse == nullptr) {
+        return fmt::format("query {} failed {} without a reason: {}; what failed first there: {}",
+                           index, at_worker(worker, ending), ending.cause.to_string(),
+                           ending.failure.to_string());
+      }
+      ++ledger.excuses[excuse];
+    }
+    if (ledger.fates[of.issuer].lost_at <= ending.at) continue;  // nobody decides for all
     if (first != nullptr && first->outcome != ending.outcome) {
-      return fmt::format("query {} ended as {} ({}) at worker {}, as {} ({}) at worker {}", index,
-                         outcome_name(first->outcome), first->cause.to_string(), first_worker,
-                         outcome_name(ending.outcome), ending.cause.to_string(), worker);
+      return fmt::format("query {} ended as {} ({}) {}, as {} ({}) {}", index,
+                         outcome_name(first->outcome), first->cause.to_string(),
+                         at_worker(first_worker, *first), outcome_name(ending.outcome),
+                         ending.cause.to_string(), at_worker(worker, ending));
     }
     first = &ending;
     first_worker = worker;

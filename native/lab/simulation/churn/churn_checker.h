@@ -10,8 +10,12 @@
 
 namespace faro::simulation {
 
-/// Every worker of a process that was not lost knows how the query ended: with data, or with an error for which there was
-/// a reason; and all know the same. Answers the first thing that is wrong, or nothing.
-std::string check_query(const ChurnPlan& plan, const ChurnLedger& ledger, uint32_t index);
+/// Every worker that has begun with a query knows how it ended. Where it ended before the worker's process was lost, it ended
+/// with data or with an error for which there was a reason by then; and, before its issuer was lost, in the same way for all.
+/// Counts the reasons. Answers the first thing that is wrong, or nothing.
+std::string check_query(const ChurnPlan& plan, ChurnLedger& ledger, uint32_t index);
+
+/// Whether a cause says that there was no memory.
+bool tells_of_no_memory(const Status& cause);
 
 }  // namespace faro::simulation

@@ -24,19 +24,24 @@ struct QueryOfProcesses {
   std::map<uint32_t, uint32_t> processes;  // by number: of participants and the issuer
   uint32_t issuer = 0;                     // process
   bool has_begun = false;                  // its issuer has declared it
-  bool is_cancelled = false;
-  /// One of them was drained somewhere before the query was declared there, and its issuer was not linked there: a link
-  /// that it needs may be closed.
-  bool is_too_late = false;
+  base::Nanoseconds cancelled_at = base::kForever;
+  /// Numbers of those that were drained somewhere before the query was declared there, where its issuer was not linked: a
+  /// link with them that it needs may be closed.
+  std::set<uint32_t> too_late;
+  std::set<uint32_t> taken;  // workers that have begun with it, or will
 };
 
 /// What has happened to a process.
 struct Fate {
-  bool is_lost = false;  // it was killed, or removed while it lived: queries that need it fail
-  bool comes_back =
-      false;            // it was killed, and others are not told: another process takes its place
-  bool leaves = false;  // it was drained, and closes its session
+  /// When it was killed, or removed while it lived: from then on queries that need it fail.
+  base::Nanoseconds lost_at = base::kForever;
+  base::Nanoseconds leaves_at = base::kForever;  // when it was drained, and closes its session
+  bool comes_back = false;  // it was killed, and others are not told: another takes its place
+  bool ends = false;        // as all do in the end, when no query runs
   bool is_narrow = false;
+
+  bool is_lost() const { return lost_at != base::kForever; }
+  bool leaves() const { return leaves_at != base::kForever; }
 };
 
 /// Threads: its world's.
@@ -44,10 +49,16 @@ struct ChurnLedger {
   Ledger queries;                    // by index, as of a fixed cluster
   std::vector<QueryOfProcesses> of;  // by index
   std::vector<Fate> fates;           // by process
-  /// Links that a process has let go of, as their other end was drained: (the one, the other).
-  std::set<std::pair<uint32_t, uint32_t>> let_go;
+  /// When a process has let go of a link, as its other end was drained: by (the one, the other).
+  std::map<std::pair<uint32_t, uint32_t>, base::Nanoseconds> let_go;
   std::string story;                        // what was decided, a line each
   std::map<std::string, uint64_t> changes;  // how often what happened
+  /// The same, and the queries, when what is drawn was over: all runs end alike (coordinator.h).
+  struct Drawn {
+    std::map<std::string, uint64_t> changes;
+    size_t queries = 0;
+  } drawn;
+  std::map<std::string, uint64_t> excuses;  // by reason: endings that were failures for it
 
   void tell(base::Nanoseconds now, const std::string& what) {
     story += fmt::format("  at {:.3f} ms: {}\n", static_cast<double>(now) / 1e6, what);

@@ -52,17 +52,22 @@ ChurnPlan draw_churn_plan(uint64_t seed) {
   set("cluster.node_limit", numbers);
   set("cluster.workers", workers);
   set("link.mend_ms", 20'000);
+  plan.idle_ms = static_cast<uint32_t>(chance.one_in(2) ? 0 : chance.between(1, 50));
+  set("link.idle_ms", plan.idle_ms);
+  if (plan.idle_ms != 0) plan.longest += 4;  // idleness is seen from one heartbeat to the next
   return plan;
 }
 
 std::string describe(const ChurnPlan& plan) {
   return describe(plan.run) +
          fmt::format(
-             "  a session that changes: {} of {} numbers at the beginning, lists of {}{}{}, {} "
+             "  a session that changes: {} of {} numbers at the beginning, lists of {}{}{}{}, {} "
              "steps\n",
              plan.founders, plan.number_limit(), start_list_name(plan.start_list),
              plan.waits ? ", which are waited for" : "",
-             plan.narrow != 0 ? fmt::format(", memory for {} links", plan.narrow) : "", plan.steps);
+             plan.narrow != 0 ? fmt::format(", memory for {} links", plan.narrow) : "",
+             plan.idle_ms != 0 ? fmt::format(", links idle for {} ms", plan.idle_ms) : "",
+             plan.steps);
 }
 
 }  // namespace faro::simulation

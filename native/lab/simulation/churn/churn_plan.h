@@ -22,6 +22,7 @@ struct ChurnPlan {
   bool waits = true;      // founders wait for those in their lists
   uint32_t steps = 8;     // things that happen, one after the other
   uint32_t narrow = 0;    // links for which the founders have memory; 0: no limit
+  uint32_t idle_ms = 0;   // after which links are let go; 0: never
   uint32_t latest = 20;   // an order takes less than 2^this ns on its way, mostly far less
   uint32_t longest = 20;  // pauses between steps, in the same way
 

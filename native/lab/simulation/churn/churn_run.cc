@@ -59,13 +59,20 @@ void ChurnRun::cover(Coverage& coverage) {
   coverage.add("queries of it", plan_.run.queries.size());
   coverage.count("lists at its beginning", start_list_name(plan_.start_list));
   for (const auto& [what, times] : ledger_.changes) coverage.count("changes", what, times);
+  for (const auto& [what, times] : ledger_.drawn.changes)
+    coverage.count("changes that were drawn", what, times);
+  for (const auto& [why, times] : ledger_.excuses) coverage.count("failures excused", why, times);
   for (size_t q = 0; q < plan_.run.queries.size(); ++q) {
     for (const auto& [worker, ending] : ledger_.queries.queries[q].endings) {
       const bool failed = ending.outcome == Outcome::failed;
-      coverage.count("its queries ended at workers",
-                     failed ? code_name(ending.cause.code()) : "done");
-      if (failed && ending.cause.message().find("memory.limit_bytes") != std::string_view::npos)
-        coverage.count("changes", "link refused for memory");
+      const auto count = [&](const char* ended, const char* changes) {
+        coverage.count(ended, failed ? code_name(ending.cause.code()) : "done");
+        if (failed && tells_of_no_memory(ending.cause))
+          coverage.count(changes, "link refused for memory");
+      };
+      count("its queries ended at workers", "changes");
+      if (q < ledger_.drawn.queries)
+        count("drawn queries ended at workers", "changes that were drawn");
     }
   }
   coverage.add("rows of a run", ledger_.queries.happened.rows);

@@ -39,6 +39,7 @@ void Coordinator::run() {
     step();
   }
   settle();
+  ledger_.drawn = {ledger_.changes, plan_.run.queries.size()};
   query_over_all("after all changes", plan_.narrow == 0);
   look_at_all("after all changes");
   // All go but one, which keeps nothing of them; and others take their numbers.
@@ -146,7 +147,8 @@ void Coordinator::begin(uint32_t index, Process& issuer) {
   const auto any_came_back = [&](const auto& each) {
     return ledger_.fates[each.second].comes_back;
   };
-  if (issuer.fate().is_lost || std::any_of(of.processes.begin(), of.processes.end(), any_came_back))
+  if (issuer.fate().is_lost() ||
+      std::any_of(of.processes.begin(), of.processes.end(), any_came_back))
     return count("query given up before it began");
   record.id = issuer.session().begin_query();
   const bool is_drained =
@@ -186,7 +188,8 @@ void Coordinator::take(uint32_t index, Process& process) {
   }
   const uint32_t first = plan_.run.first_worker(number);
   for (const uint32_t worker : query.workers) {
-    if (plan_.run.node_of(worker) == number) process.take(worker - first, index);
+    if (plan_.run.node_of(worker) != number || !process.take(worker - first, index)) continue;
+    ledger_.of[index].taken.insert(worker);
   }
 }
 
@@ -195,7 +198,7 @@ void Coordinator::note_too_late(uint32_t index, Process& process) {
   const uint32_t issuer = plan_.run.queries[index].issuer;
   if (of.issuer == process.id() || process.core().membership().connected(issuer)) return;
   for (const auto& [number, id] : of.processes) {
-    of.is_too_late |= process.drains.contains(number);
+    if (process.drains.contains(number)) of.too_late.insert(number);
   }
 }
 
@@ -214,7 +217,7 @@ void Coordinator::note_wants(uint32_t index, Process& process) {
 void Coordinator::cancel_some() {
   std::vector<uint32_t> begun;
   for (uint32_t q = 0; q < ledger_.of.size(); ++q) {
-    if (ledger_.of[q].has_begun && !ledger_.of[q].is_cancelled) begun.push_back(q);
+    if (ledger_.of[q].has_begun && ledger_.of[q].cancelled_at == base::kForever) begun.push_back(q);
   }
   if (begun.empty()) return;
   const uint32_t index = begun[begun.size() - 1 - chance_.below(std::min<size_t>(begun.size(), 3))];
@@ -223,8 +226,8 @@ void Coordinator::cancel_some() {
       members_.process(std::next(of.processes.begin(),
                                  static_cast<std::ptrdiff_t>(chance_.below(of.processes.size())))
                            ->second);
-  if (!process.is_open() || process.fate().is_lost) return;
-  of.is_cancelled = true;
+  if (!process.is_open() || process.fate().is_lost()) return;
+  of.cancelled_at = world_.now();
   if (process.session().cancel_query(ledger_.queries.queries[index].id, "the user's wish").ok())
     count("cancelled");
 }
@@ -276,8 +279,10 @@ void Coordinator::query_over_all(const char* when, bool has_to_be_done) {
 std::string Coordinator::what_is_left(Process& process) const {
   const std::vector<Fault> none;
   const Checker checker(plan_.run, ledger_.queries, none);
-  std::string left = checker.check_idle(process.number(), process.session(), process.disk());
-  return left.empty() ? checker.check_links(process.number(), process.session(), {}) : left;
+  // Its workers look again first: they hold what came of a query that nobody knows any more.
+  std::string left = checker.check_links(process.number(), process.session(), {});
+  return left.empty() ? checker.check_idle(process.number(), process.session(), process.disk())
+                      : left;
 }
 
 void Coordinator::look_at_all(const char* when) {

@@ -77,7 +77,7 @@ bool Members::is_settled() const {
 
 void Members::finish_all() {
   for (Process& process : processes_) {
-    process.fate().leaves = true;
+    process.fate().ends = true;
     process.finish();
   }
 }
@@ -112,7 +112,7 @@ void Members::order_drain(Process& process, Process& other) {
           its->second != other.id() || record.declared[process.number()])
         continue;
       if (!process.core().membership().connected(plan_.run.queries[q].issuer))
-        of.is_too_late = true;
+        of.too_late.insert(number);
     }
     const Status drained = Nodes(process.session()).drain(number);
     process.drains.insert(number);
@@ -191,14 +191,14 @@ bool Members::open(Process& process, const List& list, bool waits) {
   const auto any_goes = [&] {
     return std::any_of(process.told.begin(), process.told.end(), [&](const auto& each) {
       const Fate& fate = ledger_.fates[each.second];
-      return fate.is_lost || fate.leaves;
+      return fate.is_lost() || fate.leaves();
     });
   };
   if (!waits || !any_goes())
     world_.violation(fmt::format("{} cannot open: {}", process.name(), opened.to_string()));
   count("waited in vain");
   story(fmt::format("{} has not opened", process.name()));
-  process.fate().is_lost = true;
+  process.fate().lost_at = world_.now();
   process.finish();
   remove_everywhere(process);
   return false;
@@ -275,7 +275,7 @@ bool Members::is_drained_everywhere(Process& drained) {
   return std::all_of(processes_.begin(), processes_.end(), [&](const Process& process) {
     const auto known = process.knows.find(number);
     return known == process.knows.end() || known->second != drained.id() || process.is_gone() ||
-           process.is_dead() || process.fate().is_lost || process.fate().leaves ||
+           process.is_dead() || process.fate().is_lost() || process.fate().leaves() ||
            process.is_drained(number);
   });
 }
@@ -291,10 +291,10 @@ void Members::drain(uint32_t number) {
   const bool is_removed_first = chance_.one_in(2);
   story(fmt::format("{} is drained", drained.name()));
   go_on("drain of " + drained.name(), [this, number, is_removed_first, &drained] {
-    world_.wait_until([&] { return drained.fate().is_lost || is_drained_everywhere(drained); },
+    world_.wait_until([&] { return drained.fate().is_lost() || is_drained_everywhere(drained); },
                       base::kForever, "node_drained");
-    if (drained.fate().is_lost) return;
-    drained.fate().leaves = true;
+    if (drained.fate().is_lost()) return;
+    drained.fate().leaves_at = world_.now();
     count("drained");
     members_.erase(number);
     if (is_removed_first) remove_everywhere(drained);
@@ -308,7 +308,7 @@ void Members::drain(uint32_t number) {
 // -------------------------------------------------------------------------------------------- losses
 
 void Members::lose(Process& process) {
-  process.fate().is_lost = true;
+  process.fate().lost_at = world_.now();
   members_.erase(process.number());
 }
 
@@ -414,7 +414,7 @@ void Members::cancel_queries_of(Process& killed, Process& at) {
     if (!of.has_begun || its == of.processes.end() || its->second != killed.id() ||
         own == of.processes.end() || own->second != at.id())
       continue;
-    of.is_cancelled = true;
+    of.cancelled_at = std::min(of.cancelled_at, world_.now());
     (void)at.session().cancel_query(ledger_.queries.queries[q].id, "a node that it needs has died");
   }
 }
@@ -430,7 +430,10 @@ void Members::await_return(Process& process, Process& returned, uint32_t lost_be
     const auto lost = process.events().lost.find(number);
     const uint32_t losses = lost == process.events().lost.end() ? 0 : lost->second;
     const bool knows_of_loss = !was_linked || losses > lost_before;
-    if (knows_of_loss && process.session().await_node(number, Wait::none()).ok()) break;
+    // One that was linked on its way to its end is linked here, but not there.
+    if (knows_of_loss && process.session().await_node(number, Wait::none()).ok() &&
+        returned.is_linked(process.number()))
+      break;
     if (world_.now() > deadline) {
       return world_.violation(fmt::format("{} is not linked with {}, which has come back",
                                           process.name(), returned.name()));

@@ -84,7 +84,12 @@ Status Process::open(const std::map<uint32_t, std::string>& list, bool waits) {
   listen();
   agent_ = world_.add_agent(
       "network thread of " + name(),
-      [membership = &core().membership()] { return membership->do_work(); }, who_.id);
+      [this, membership = &core().membership()] {
+        const bool worked = membership->do_work();
+        note_links(*membership);
+        return worked;
+      },
+      who_.id);
   own->set_agent(agent_);
   start_programs();
   return Status::Ok();
@@ -93,15 +98,20 @@ Status Process::open(const std::map<uint32_t, std::string>& list, bool waits) {
 void Process::listen() {
   SessionListener listener;
   listener.node_lost = [this](uint32_t number, const Status& cause) { on_lost(number, cause); };
-  listener.node_left = [this](uint32_t number) { ++events_.lost[number]; };
+  listener.node_left = [this](uint32_t number) {
+    ++events_.lost[number];
+    events_.ended.insert(number);
+  };
   listener.node_drained = [this](uint32_t number) {
     events_.drained.insert(number);
+    events_.ended.insert(number);
     if (const auto known = told.find(number); known != told.end())
-      ledger_.let_go.emplace(who_.id, known->second);
+      ledger_.let_go.try_emplace({who_.id, known->second}, world_.now());
   };
   listener.node_removed = [this](uint32_t number) {
     ++events_.removed[number];
     events_.drained.erase(number);
+    events_.ended.insert(number);
   };
   session_->listen(std::move(listener));
 }
@@ -109,13 +119,30 @@ void Process::listen() {
 // Only those of which something can have cost the link.
 void Process::on_lost(uint32_t number, const Status& cause) {
   ++events_.lost[number];
+  events_.ended.insert(number);
   const auto known = told.find(number);
-  if (fate().is_lost || fate().leaves || known == told.end()) return;
+  if (fate().is_lost() || fate().leaves() || fate().ends || known == told.end()) return;
   const Fate& other = ledger_.fates[known->second];
   // The end of a link that is let go of may be lost with its connection.
-  if (other.is_lost || other.leaves || ledger_.let_go.contains({known->second, who_.id})) return;
+  if (other.is_lost() || other.leaves() || other.ends ||
+      ledger_.let_go.contains({known->second, who_.id}))
+    return;
   world_.violation(fmt::format("{} has lost node {}, to which nothing happened: {}", name(), number,
                                cause.to_string()));
+}
+
+// Links that have ended though nobody was told of anything were let go as idle.
+void Process::note_links(const session::Membership& membership) {
+  if (membership.link_changes() == seen_.changes) return;
+  seen_.changes = membership.link_changes();
+  const std::set<uint32_t> linked = membership.linked();
+  for (const uint32_t number : seen_.nodes) {
+    if (linked.contains(number) || events_.ended.contains(number)) continue;
+    ++events_.lost[number];
+    if (number > who_.number) ++ledger_.changes["link let go as idle"];
+  }
+  seen_.nodes = linked;
+  events_.ended.clear();
 }
 
 // ---------------------------------------------------------------------------------------- programs
@@ -165,11 +192,12 @@ void Process::run_orders() {
   life_.takes_orders = false;
 }
 
-void Process::take(uint32_t local_worker, uint32_t query) {
-  if (life_.is_dead) return;
+bool Process::take(uint32_t local_worker, uint32_t query) {
+  if (life_.is_dead) return false;
   workers_[local_worker].queries.push_back(query);
   workers_[local_worker].is_idle = false;
   session_->worker(local_worker).wake();
+  return true;
 }
 
 bool Process::is_idle() const {

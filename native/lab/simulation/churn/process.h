@@ -27,7 +27,8 @@ namespace faro::simulation {
 struct ToldEvents {
   std::set<uint32_t> drained;            // until the node is removed
   std::map<uint32_t, uint32_t> removed;  // how often
-  std::map<uint32_t, uint32_t> lost;     // or left
+  std::map<uint32_t, uint32_t> lost;     // or left, or let go as idle, which it is not told
+  std::set<uint32_t> ended;              // of what has cost a link since note_links() looked last
 };
 
 /// Threads: its world's.
@@ -60,8 +61,8 @@ class Process {
   /// Orders are done one after the other, each after some time on its way, once the session is open. What is ordered later than
   /// finish() is not.
   void order(std::string what, std::function<void()> action);
-  /// A worker's part in a query.
-  void take(uint32_t local_worker, uint32_t query);
+  /// A worker's part in a query. Returns whether it has one: it is not dead.
+  bool take(uint32_t local_worker, uint32_t query);
   /// It has no orders left, and its workers no queries.
   bool is_idle() const;
 
@@ -90,6 +91,11 @@ class Process {
     bool is_dead = false;
     bool is_gone = false;
   };
+  // Of its membership, when note_links() looked last.
+  struct SeenLinks {
+    uint64_t changes = 0;
+    std::set<uint32_t> nodes;
+  };
   struct Order {
     std::string what;
     std::function<void()> action;
@@ -98,6 +104,7 @@ class Process {
   Result<base::Settings> settings(const std::map<uint32_t, std::string>& list, bool waits) const;
   void listen();
   void on_lost(uint32_t number, const Status& cause);
+  void note_links(const session::Membership& membership);
   void start_programs();
   void spawn(std::string name, std::function<void()> body);
   void run_orders();
@@ -115,6 +122,7 @@ class Process {
   sim::SimNetwork* network_ = nullptr;  // owned by the session
   sim::World::AgentId agent_ = 0;
   ToldEvents events_;
+  SeenLinks seen_;
   std::deque<Order> orders_;  // the first one may be under way
   std::deque<ComingQueries> workers_;
   Life life_;
