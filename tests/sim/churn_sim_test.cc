@@ -55,7 +55,7 @@ TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
   const auto excused = [&](const char* why) { return coverage.counted("failures excused", why); };
   EXPECT_LE(excused("no memory for a link"), runs / 2);
   EXPECT_LE(excused("node drained before the declaration"), runs / 6);
-  EXPECT_LE(excused("node has let go of such a one"), runs / 50);
+  EXPECT_LE(excused("node had let go of a drained one"), runs / 50);
 }
 
 TEST(ChurnSimulation, the_same_seed_gives_exactly_the_same_run_and_another_another) {

@@ -30,18 +30,24 @@ const char* excuse_of(const ChurnLedger& ledger, uint32_t index, const Ending& e
   const QueryOfProcesses& of = ledger.of[index];
   const Code code = ending.cause.code();
   if (code == Code::query_cancelled) return of.cancelled_at <= ending.at ? "cancelled" : nullptr;
+  const auto is_any_lost_by = [&](base::Nanoseconds at) {
+    return std::any_of(of.processes.begin(), of.processes.end(),
+                       [&](const auto& each) { return ledger.fates[each.second].lost_at <= at; });
+  };
   if (code == Code::peer_lost) {
     for (const auto& [number, process] : of.processes) {
       if (!names_node(ending.cause, number)) continue;
       if (ledger.fates[process].lost_at <= ending.at) return "node lost";
       if (of.too_late.contains(number)) return "node drained before the declaration";
-      // To the drained one it is gone, when the query has failed there.
-      const auto has_let_go = [&, one = process](uint32_t drained) {
-        const auto at = ledger.let_go.find({one, of.processes.at(drained)});
-        return at != ledger.let_go.end() && at->second <= ending.at;
-      };
-      if (std::any_of(of.too_late.begin(), of.too_late.end(), has_let_go))
-        return "node has let go of such a one";
+      // To a drained node who lets go of it is gone. The query keeps nobody from that once it has failed there.
+      if (std::any_of(of.processes.begin(), of.processes.end(),
+                      [&, one = process](const auto& each) {
+                        const auto let_go = ledger.let_go.find({one, each.second});
+                        if (let_go == ledger.let_go.end() || let_go->second > ending.at)
+                          return false;
+                        return of.too_late.contains(each.first) || is_any_lost_by(let_go->second);
+                      }))
+        return "node had let go of a drained one";
     }
   }
   if (code != Code::peer_lost && code != Code::query_ended) return nullptr;
