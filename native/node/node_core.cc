@@ -254,9 +254,11 @@ bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
 }
 
 Status NodeCore::why_unlinked(uint32_t node) const {
+  const std::string why = membership_->connected(node)
+                              ? "the link was idle, and it has not answered whether it stays"
+                              : membership_->why_unlinked(node);
   return base::error(Code::peer_lost, "{} was not linked within connect.timeout_ms = {}: {}",
-                     membership_->nodes()[node].name, settings_.connect_timeout_ms,
-                     membership_->why_unlinked(node))
+                     membership_->nodes()[node].name, settings_.connect_timeout_ms, why)
       .of_node(node);
 }
 

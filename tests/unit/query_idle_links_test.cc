@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -382,6 +383,161 @@ TEST_F(IdleLinks, of_a_drained_node_are_let_go_for_good) {
   EXPECT_FALSE(at(0).on_peer_lost(1, kGone)) << "for the first reason";
   EXPECT_TRUE(at(0).is_let_go(1));
   EXPECT_TRUE(at(0).on_peer_lost(1, kGone)) << "and the second";
+}
+
+// --- until the answer has come, the peer is there: what it says counts, and what is to be said to it is kept
+
+// Its vote was on its way when this node asked.
+TEST_F(IdleLinks, that_are_asked_for_have_the_peer_told_of_an_outcome) {
+  ask();
+  const QueryId id = at(0).begin();
+  EXPECT_TRUE(is_ok(at(1).declare(id, {2, 3})));
+  const auto query = cluster_.use(1, id);
+  cluster_.end(1, *query);
+  EXPECT_TRUE(is_ok(at(0).declare(id, {2, 3})));
+  cluster_.deliver(0, 1);
+  cluster_.deliver(1, 0);
+  cluster_.deliver_all();
+  EXPECT_TRUE(query->outcome_known() && query->outcome().ok());
+  EXPECT_EQ(at(0).running_count() + at(1).running_count(), 0u);
+}
+
+TEST_F(IdleLinks, that_are_asked_for_keep_a_failure_once) {
+  ask();
+  const QueryId id = at(0).begin();
+  declare(1, id);
+  declare(0, id);
+  const auto here = cluster_.use(0, id), there = cluster_.use(1, id);
+  EXPECT_TRUE(is_ok(at(0).cancel(id, kCancelled)));
+  at(0).on_tick(now_ += 1);
+  cluster_.deliver(0, 1);
+  cluster_.deliver(1, 0);
+  ASSERT_EQ(wire(0, 1).size(), 1u);
+  cluster_.deliver_all();
+  expect_error(there->cause(), Code::query_cancelled, {"enough"});
+}
+
+TEST_F(IdleLinks, that_are_asked_for_are_needed_by_what_the_peer_has_begun) {
+  for (const uint32_t drained : {1u, 0u}) {
+    at(0).on_tick(now_);
+    at(0).on_tick(now_ += 2 * kIdle);
+    const QueryId id = at(1).begin();
+    declare(1, id);
+    at(0).drain(drained);
+    EXPECT_TRUE(node(0).released.empty()) << "drained: " << drained;
+    cluster_.deliver_all();
+    declare(0, id);
+    expect_done(id);
+  }
+}
+
+TEST(IdleLinksOfThree, that_are_asked_for_may_need_a_third_node) {
+  QueryCluster cluster(3, true, kIdling);
+  cluster[0].on_tick(10);
+  cluster[0].on_tick(10 + kIdle);
+  EXPECT_EQ(cluster.nodes[0].held, (std::set<uint32_t>{1, 2}));
+  const QueryId id = cluster[1].begin();
+  const std::vector<uint32_t> workers = {0, 1, 2, 3, 4, 5};
+  EXPECT_TRUE(is_ok(cluster[1].declare(id, workers)));
+  cluster[0].drain(2);
+  EXPECT_TRUE(cluster.nodes[0].released.empty());
+}
+
+TEST_F(IdleLinks, that_are_asked_for_name_the_process_that_is_drained) {
+  declare(1, at(1).begin());
+  ask();
+  at(0).drain(1);
+  EXPECT_EQ(wire(0, 1).size(), 1u) << "only the question";
+  cluster_.deliver(0, 1);
+  cluster_.deliver(1, 0);
+  ASSERT_EQ(wire(0, 1).size(), 1u);
+  EXPECT_EQ(wire(0, 1)[0].kind, QueryMessageKind::released);
+  EXPECT_EQ(wire(0, 1)[0].number, 1001u);
+}
+
+TEST_F(IdleLinks, that_are_asked_for_carry_no_query_of_a_former_process) {
+  declare(1, at(1).begin());
+  ask();
+  const QueryId old{1, 999, 1, 0};
+  expect_error(at(0).declare(old, {0, 1, 2, 3}), Code::peer_lost, {"another process"});
+  expect_error(at(0).cancel(old, kCancelled), Code::peer_lost, {"another process"});
+  cluster_.deliver_all();
+  EXPECT_EQ(at(0).running_count(), 0u);
+}
+
+// --- a query that its issuer has failed while it was not linked with who takes part
+
+class CancelledApart : public IdleLinks {
+ protected:
+  CancelledApart() {
+    agree();
+    expect_let_go();
+    id_ = at(0).begin();
+    declare(1, id_);
+    query_ = cluster_.use(1, id_);
+    EXPECT_TRUE(is_ok(at(0).cancel(id_, kCancelled)));
+    link_again();
+    cluster_.deliver_all();
+    EXPECT_FALSE(query_->failed()) << "nobody has told it";
+  }
+  QueryId id_;
+  std::shared_ptr<Query> query_;
+};
+
+TEST_F(CancelledApart, is_told_when_its_part_has_ended) {
+  cluster_.end(1, *query_);
+  cluster_.deliver_all();
+  expect_error(query_->cause(), Code::query_cancelled, {"enough"});
+}
+
+TEST_F(CancelledApart, is_told_when_it_waits_for_the_issuer) {
+  at(1).await(*query_, 2, 7, std::vector<uint32_t>{0}, {});
+  cluster_.deliver_all();
+  expect_error(query_->cause(), Code::query_cancelled, {"enough"});
+}
+
+// --- time limits
+
+TEST_F(IdleLinks, whose_peer_does_not_answer_in_time_end) {
+  ask();
+  at(0).on_tick(now_ += kIdling.link_ns - 1);
+  EXPECT_TRUE(node(0).offenders.empty());
+  at(0).on_tick(now_ += 1);
+  ASSERT_EQ(node(0).offenders.size(), 1u);
+  EXPECT_EQ(node(0).offenders[0].first, 1u);
+  expect_error(node(0).offenders[0].second, Code::protocol_error,
+               {"did not answer", "connect.timeout_ms = 100000"});
+  at(0).on_tick(now_ += 1);
+  EXPECT_EQ(node(0).offenders.size(), 1u);
+  EXPECT_TRUE(at(0).on_peer_lost(1, kGone)) << "nobody has agreed";
+}
+
+TEST_F(IdleLinks, that_the_peer_does_not_end_in_time_end) {
+  ask();
+  at(1).on_tick(now_);
+  cluster_.deliver(0, 1);
+  at(1).on_tick(now_ += kIdling.link_ns - 1);
+  EXPECT_TRUE(node(1).offenders.empty());
+  at(1).on_tick(now_ += 1);
+  ASSERT_EQ(node(1).offenders.size(), 1u);
+  expect_error(node(1).offenders[0].second, Code::protocol_error,
+               {"did not end", "connect.timeout_ms = 100000"});
+  EXPECT_FALSE(at(1).on_peer_lost(0, kGone)) << "both have agreed";
+}
+
+TEST_F(IdleLinks, that_have_ended_keep_nothing_that_no_query_waits_for) {
+  agree();
+  expect_let_go();
+  const QueryId id = at(0).begin();
+  declare(0, id);
+  const auto query = cluster_.use(0, id);
+  at(0).stop(*query, 7, 0, std::vector<uint32_t>{2});
+  at(0).on_tick(now_ += 1);
+  at(0).on_tick(now_ += kIdling.link_ns);
+  EXPECT_TRUE(query->failed());
+  at(0).on_tick(now_ += 1);
+  link_again();
+  EXPECT_TRUE(wire(0, 1).empty());
 }
 
 }  // namespace

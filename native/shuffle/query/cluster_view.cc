@@ -63,6 +63,7 @@ void ClusterView::forget(uint32_t node) {
 
 void ClusterView::lose(uint32_t node, const Status& cause, uint64_t begun) {
   there_.erase(node);
+  held_.erase(node);
   to_come_.erase(node);
   parted_.erase(node);
   losses_.insert_or_assign(node, cause);
@@ -73,22 +74,17 @@ void ClusterView::lose(uint32_t node, const Status& cause, uint64_t begun) {
 void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) {
   shape_.incarnations[node] = new_incarnation;
   there_.insert(node);
+  held_.erase(node);
   to_come_.erase(node);
   parted_.erase(node);
   losses_.erase(node);
   if (!nodes_change()) begun_before_[node] = begun;
 }
 
-void ClusterView::part(uint32_t node) {
-  to_come_.insert(node);
-  parted_.insert(node);
-  there_.erase(node);
-}
-
-void ClusterView::meet_again(uint32_t node) {
-  there_.insert(node);
-  to_come_.erase(node);
-  parted_.erase(node);
+// Without memory: the elements of the sets move.
+void ClusterView::part(uint32_t node) noexcept {
+  to_come_.insert(there_.extract(node));
+  parted_.insert(held_.extract(node));
 }
 
 }  // namespace faro::shuffle

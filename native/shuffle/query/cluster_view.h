@@ -47,10 +47,14 @@ class ClusterView {
   bool may_live(const QueryId& id) const;
   /// It is linked, or the own node.
   bool is_there(uint32_t node) const { return there_.contains(node); }
-  /// It is known and was not linked yet: a query that needs it has it linked.
+  /// It is a member, and not linked: a query that needs it has it linked.
   bool is_to_come(uint32_t node) const { return to_come_.contains(node); }
-  /// The same, but its process is known: its link is being let go, or was. It may have ended since.
+  /// The same, but its process is known: both have agreed to let the link go. It may have ended since.
   bool is_parted(uint32_t node) const { return parted_.contains(node); }
+  /// It is there, but nothing may be sent to it: it was asked whether the link is to be let go.
+  bool is_held(uint32_t node) const { return held_.contains(node); }
+  /// A query that needs it waits, and what is to be said to it is kept.
+  bool is_out_of_reach(uint32_t node) const { return is_to_come(node) || is_held(node); }
   /// This node was not told of it, or not of the process that has the number now.
   bool is_unknown(uint32_t node) const {
     return nodes_change() && node < node_count() && !is_there(node) && !is_to_come(node) &&
@@ -70,16 +74,19 @@ class ClusterView {
   /// `begun`: how many queries this node had begun by then.
   void lose(uint32_t node, const Status& cause, uint64_t begun);
   void join(uint32_t node, uint64_t new_incarnation, uint64_t begun);
-  /// The link with a node is let go: it is to come again.
-  void part(uint32_t node);
-  /// It is not let go after all.
-  void meet_again(uint32_t node);
+  /// Nothing may be sent to a node that is there.
+  void hold(uint32_t node) { held_.insert(node); }
+  /// The same is over: its link stays.
+  void go_on(uint32_t node) noexcept { held_.erase(node); }
+  /// The link with a node that is held is let go: the node is to come again.
+  void part(uint32_t node) noexcept;
 
  private:
   ClusterShape shape_;
   std::set<uint32_t> there_;
+  std::set<uint32_t> held_;  // of these
   std::set<uint32_t> to_come_;
-  std::set<uint32_t> parted_;  // of these
+  std::set<uint32_t> parted_;  // of those that are to come
   std::map<uint32_t, Status>
       losses_;  // of those that were lost; all others that are not there are missing
   std::map<uint32_t, uint64_t>

@@ -1,12 +1,19 @@
 #include "shuffle/query/idle_links.h"
 
 #include <algorithm>
+#include <set>
 
+#include "base/error.h"
 #include "shuffle/query/query_messages.h"
 #include "shuffle/query/tracked_query.h"
 
 namespace faro::shuffle {
 namespace {
+
+// Who takes part in one that is not declared yet is not known: perhaps this node and the peer.
+bool needs(const TrackedQuery& query, uint32_t node) {
+  return query.id.issuer == node || query.nodes().contains(node);
+}
 
 wire::QueryMessage rest(wire::RestStep step) {
   return message_of(wire::QueryMessageKind::rest, {}, static_cast<uint32_t>(step), 0);
@@ -14,33 +21,60 @@ wire::QueryMessage rest(wire::RestStep step) {
 
 }  // namespace
 
-// Who takes part in one that is not declared yet is not known: perhaps this node and the peer.
 bool IdleLinks::is_needed(uint32_t node) const {
-  return std::ranges::any_of(known_.all(), [&](const auto& known) {
-    return known.first.issuer == node || known.second->nodes().contains(node);
-  });
+  return std::ranges::any_of(known_.all(),
+                             [&](const auto& known) { return needs(*known.second, node); });
+}
+
+bool IdleLinks::is(uint32_t peer, Stage stage) const {
+  const auto link = links_.find(peer);
+  return link != links_.end() && link->second.stage == stage;
 }
 
 void IdleLinks::tick(Outbound& out) {
   const ClusterView& cluster = context_.cluster;
-  if (idle_ == 0 || !cluster.nodes_change()) return;
-  const std::set<uint32_t> there = cluster.there();
-  for (auto peer = there.upper_bound(cluster.own()); peer != there.end(); ++peer) {
-    if (is_needed(*peer)) {
-      idle_since_.erase(*peer);
-    } else if (context_.now - idle_since_.try_emplace(*peer, context_.now).first->second >= idle_) {
-      ask(*peer, out);
+  if (!cluster.nodes_change()) return;
+  expire(out);
+  if (times_.idle == 0) return;
+  std::set<uint32_t> unneeded;
+  for (auto peer = cluster.there().upper_bound(cluster.own()); peer != cluster.there().end();
+       ++peer) {
+    if (!is(*peer, Stage::asked)) unneeded.insert(unneeded.end(), *peer);
+  }
+  const std::set<uint32_t> candidates = unneeded;
+  for (auto known = known_.all().begin(); known != known_.all().end() && !unneeded.empty(); ++known)
+    std::erase_if(unneeded, [&](uint32_t peer) { return needs(*known->second, peer); });
+  for (const uint32_t peer : candidates) {
+    if (!unneeded.contains(peer)) {
+      links_.erase(peer);
+      continue;
     }
+    State& link = links_.try_emplace(peer, State{Stage::idle, context_.now}).first->second;
+    if (context_.now - link.since >= times_.idle) ask(peer, link, out);
   }
 }
 
-// Queries that begin from now on wait for the peer.
-void IdleLinks::ask(uint32_t peer, Outbound& out) {
+// Such a peer would have this node's queries wait for it forever.
+void IdleLinks::expire(Outbound& out) {
+  for (auto& [peer, link] : links_) {
+    if (link.stage == Stage::idle || context_.now - link.since < times_.limit) continue;
+    out.end_link(peer,
+                 base::error(Code::protocol_error, "it did not {} within connect.timeout_ms = {}",
+                             link.stage == Stage::asked
+                                 ? "answer whether the idle link is to be let go"
+                                 : "end the idle link, which both nodes had agreed to let go",
+                             times_.limit / 1'000'000));
+    link.since = context_.now;
+  }
+}
+
+// What may find no memory comes first: a link that is held must be known to be.
+void IdleLinks::ask(uint32_t peer, State& link, Outbound& out) {
   Outbound told;
   told.send(peer, rest(wire::RestStep::ask));
-  if (!hold_(peer, true)) return;
-  asked_.insert(peer);
-  context_.cluster.part(peer);
+  context_.cluster.hold(peer);
+  if (!hold_(peer, true)) return context_.cluster.go_on(peer);
+  link = {Stage::asked, context_.now};
   out.take(std::move(told));
 }
 
@@ -50,42 +84,42 @@ bool IdleLinks::hear(uint32_t peer, wire::RestStep step, Outbound& out) {
       if (!asks(peer) && context_.cluster.is_there(peer)) answer(peer, out);
       return false;
     case wire::RestStep::yes:
-      if (!asked_.contains(peer)) return false;
+      if (!is(peer, Stage::asked)) return false;
       out.let_go.push_back(peer);
-      agreed_.insert(peer);
-      asked_.erase(peer);
+      links_.find(peer)->second = {Stage::agreed, context_.now};
+      context_.cluster.part(peer);
       return false;
     case wire::RestStep::no:
-      if (asked_.erase(peer) == 0) return false;
-      context_.cluster.meet_again(peer);
-      idle_since_.erase(peer);
+      if (!is(peer, Stage::asked)) return false;
+      links_.erase(peer);
+      context_.cluster.go_on(peer);
       (void)hold_(peer, false);
       return true;
   }
   return false;
 }
 
+// As ask.
 void IdleLinks::answer(uint32_t peer, Outbound& out) {
-  Outbound told;
-  const bool agrees = context_.cluster.nodes_change() && !is_needed(peer) && hold_(peer, true);
-  told.send(peer, rest(agrees ? wire::RestStep::yes : wire::RestStep::no));
-  if (agrees) {
-    agreed_.insert(peer);
+  Outbound no, yes;
+  no.send(peer, rest(wire::RestStep::no));
+  yes.send(peer, rest(wire::RestStep::yes));
+  State& link = links_[peer];
+  context_.cluster.hold(peer);
+  if (context_.cluster.nodes_change() && !is_needed(peer) && hold_(peer, true)) {
+    link = {Stage::agreed, context_.now};
     context_.cluster.part(peer);
+    return out.take(std::move(yes));
   }
-  out.take(std::move(told));
+  context_.cluster.go_on(peer);
+  links_.erase(peer);
+  out.take(std::move(no));
 }
 
 bool IdleLinks::ends(uint32_t peer) {
-  if (agreed_.erase(peer) == 0) return false;
-  idle_since_.erase(peer);
+  if (!is(peer, Stage::agreed)) return false;
+  links_.erase(peer);
   return true;
-}
-
-void IdleLinks::forget(uint32_t peer) {
-  idle_since_.erase(peer);
-  asked_.erase(peer);
-  agreed_.erase(peer);
 }
 
 }  // namespace faro::shuffle

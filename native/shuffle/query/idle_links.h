@@ -10,14 +10,15 @@
 //   no: goes on where it stopped
 //   yes: says BYE        ---------------------------->     both have let it go
 //
-// So no row and no message is on its way when the link ends. Until then it is held: to senders its rings are full. Whichever
-// way it ends once this node has agreed, by BYE or because it breaks, it has been let go.
+// So no row and no message is on its way when the link ends. Until then it is held: to senders its rings are full. Until the
+// answer has come the other one is there as before, and its messages count; what is to be said to it is kept. Whichever way the
+// link ends once this node has agreed, by BYE or because it breaks, it has been let go. A peer that leaves a step out for as long
+// as a node may take to be linked breaks the rules: its link ends.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -34,35 +35,50 @@ class IdleLinks {
   /// As QueryEnvironment::hold_link.
   using Hold = std::function<bool(uint32_t node, bool held)>;
 
-  /// Both outlive it. `idle`: after how long a link is let go; 0: this node asks for none.
-  IdleLinks(QueryContext& context, const KnownQueries& known, Hold hold, base::Nanoseconds idle)
-      : context_(context), known_(known), hold_(std::move(hold)), idle_(idle) {}
+  struct Times {
+    base::Nanoseconds idle = 0;   // after how long a link is let go; 0: this node asks for none
+    base::Nanoseconds limit = 0;  // for each step of the peer
+  };
 
-  /// Asks the peers whose links have been idle for so long.
+  /// Both outlive it.
+  IdleLinks(QueryContext& context, const KnownQueries& known, Hold hold, const Times& times)
+      : context_(context), known_(known), hold_(std::move(hold)), times_(times) {}
+
+  /// Asks the peers whose links have been idle for so long. Ends the links of those that owe a step.
   void tick(Outbound& out);
   /// What a peer says. Untrusted. Returns whether it needs a link that this node has asked for: the link is as it was.
   bool hear(uint32_t peer, wire::RestStep step, Outbound& out);
   /// This node is to end the link with a peer, which has agreed.
-  bool is_let_go(uint32_t peer) const { return agreed_.contains(peer) && asks(peer); }
+  bool is_let_go(uint32_t peer) const { return is(peer, Stage::agreed) && asks(peer); }
   /// The link with a peer ends. Returns whether both had agreed to that.
   bool ends(uint32_t peer);
   /// The peer is lost, or linked anew.
-  void forget(uint32_t peer);
+  void forget(uint32_t peer) { links_.erase(peer); }
 
  private:
+  enum class Stage {
+    idle,    // nothing needs it
+    asked,   // and this node has asked; held
+    agreed,  // both have agreed. It has not ended yet
+  };
+  struct State {
+    Stage stage = Stage::idle;
+    base::Nanoseconds since = 0;
+  };
+
   bool is_needed(uint32_t node) const;
   /// Of the two it is this node that asks.
   bool asks(uint32_t peer) const { return peer > context_.cluster.own(); }
-  void ask(uint32_t peer, Outbound& out);
+  bool is(uint32_t peer, Stage stage) const;
+  void expire(Outbound& out);
+  void ask(uint32_t peer, State& link, Outbound& out);
   void answer(uint32_t peer, Outbound& out);
 
   QueryContext& context_;
   const KnownQueries& known_;
   const Hold hold_;
-  const base::Nanoseconds idle_;
-  std::map<uint32_t, base::Nanoseconds> idle_since_;  // by peer
-  std::set<uint32_t> asked_;                          // who have not answered
-  std::set<uint32_t> agreed_;                         // whose links have not ended yet
+  const Times times_;
+  std::map<uint32_t, State> links_;  // by peer; none: it is needed
 };
 
 }  // namespace faro::shuffle

@@ -14,13 +14,28 @@ void LinkWaits::hold(Outbound& out) {
     const auto message = at++;
     // What is about the link itself goes over it.
     const bool is_of_link = message->second.kind == wire::QueryMessageKind::rest;
-    if (is_of_link || !context_.cluster.is_to_come(message->first)) continue;
+    if (is_of_link || !context_.cluster.is_out_of_reach(message->first)) continue;
     if (message->second.kind == wire::QueryMessageKind::await) {
       out.messages.erase(message);
     } else {
       kept_.splice(kept_.end(), out.messages, message);
     }
   }
+}
+
+bool LinkWaits::end(KnownQueries& known, uint32_t node, Outbound& out) {
+  std::vector<std::shared_ptr<TrackedQuery>> lost;
+  for (const auto& [id, query] : known.all()) {
+    if (!query->nodes().awaits(node)) continue;
+    query->nodes().found(node);
+    if (id.issuer == node && !context_.cluster.is_of_this_life(id)) lost.push_back(query);
+  }
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    const auto kept = at++;
+    if (kept->first == node) out.messages.splice(out.messages.end(), kept_, kept);
+  }
+  for (const auto& query : lost) known.lose(*query, node, known.why_not(query->id), out);
+  return !lost.empty();
 }
 
 }  // namespace faro::shuffle

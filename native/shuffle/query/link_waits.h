@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "faro/status.h"
+#include "shuffle/query/known_queries.h"
 #include "shuffle/query/outbound.h"
 #include "shuffle/query/query_context.h"
 #include "shuffle/query/tracked_query.h"
@@ -30,11 +31,11 @@ class LinkWaits {
   void begin(const TrackedQuery& query, Outbound& out) const;
   /// Keeps what cannot be sent yet.
   void hold(Outbound& out);
-  /// The node is linked: gives out what was kept for it. The queries of `all` do not wait for it any more; answers those
-  /// that another process of the node has begun: they are lost.
-  template <typename Queries>
-  std::vector<std::shared_ptr<TrackedQuery>> end(const Queries& all, uint32_t node, Outbound& out);
-  /// Answers the queries of `all` that have waited for too long. Forgets what was kept for nodes that none waits for.
+  /// The node is in reach: gives out what was kept for it. The queries do not wait for it any more; those that another
+  /// process of the node has begun are lost. Returns whether workers are to be alerted.
+  bool end(KnownQueries& known, uint32_t node, Outbound& out);
+  /// Answers the queries of `all` that have waited for too long. Forgets what was kept for nodes that none waits for,
+  /// unless the link with them may stay.
   template <typename Queries>
   std::vector<std::shared_ptr<TrackedQuery>> late(const Queries& all);
 
@@ -47,22 +48,6 @@ class LinkWaits {
 };
 
 template <typename Queries>
-std::vector<std::shared_ptr<TrackedQuery>> LinkWaits::end(const Queries& all, uint32_t node,
-                                                          Outbound& out) {
-  std::vector<std::shared_ptr<TrackedQuery>> lost;
-  for (const auto& [id, query] : all) {
-    if (!query->nodes().awaits(node)) continue;
-    query->nodes().found(node);
-    if (id.issuer == node && !context_.cluster.is_of_this_life(id)) lost.push_back(query);
-  }
-  for (auto at = kept_.begin(); at != kept_.end();) {
-    const auto kept = at++;
-    if (kept->first == node) out.messages.splice(out.messages.end(), kept_, kept);
-  }
-  return lost;
-}
-
-template <typename Queries>
 std::vector<std::shared_ptr<TrackedQuery>> LinkWaits::late(const Queries& all) {
   std::vector<std::shared_ptr<TrackedQuery>> late;
   std::set<uint32_t> awaited;
@@ -72,7 +57,7 @@ std::vector<std::shared_ptr<TrackedQuery>> LinkWaits::late(const Queries& all) {
     awaited.insert(nodes.awaited().begin(), nodes.awaited().end());
   }
   std::erase_if(kept_, [&](const auto& kept) {
-    return !awaited.contains(kept.first) && !context_.cluster.is_parted(kept.first);
+    return !awaited.contains(kept.first) && !context_.cluster.is_held(kept.first);
   });
   return late;
 }

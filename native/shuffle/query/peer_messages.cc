@@ -73,8 +73,16 @@ bool PeerMessages::on_ended(uint32_t peer, const wire::QueryMessage& message, Ou
   const KnownQueries::Pointer query = query_that_peer_may_fail(peer, id, out);
   if (query == nullptr) return false;
   const Status told = status_of(message, context_.cluster.node_count());
+  const bool was_decided = query->outcome_known();
   if (!told.ok()) (void)query->fail_by_peer(peer, told, out);
   query->vote(peer, message.number, out);
+  // It may not have been linked when the others were told.
+  const uint32_t own = context_.cluster.own();
+  if (was_decided && query->failed()) {
+    out.send(peer, outcome_of(id, own, query->outcome(), context_.ended.low_water(own)));
+  } else if (told.ok() && query->failed() && !query->outcome_known()) {
+    out.send(peer, failure_of(id, own, query->cause()));
+  }
   known_.forget_if_over(*query);
   return query->failed() || query->outcome_known();
 }
@@ -103,7 +111,10 @@ bool PeerMessages::on_await(uint32_t peer, const wire::QueryMessage& message, Ou
     if (!known_.can_live(id)) out.send(peer, failure_of(id, cluster.own(), known_.why_not(id)));
     return false;
   }
-  if (!query->nodes().contains(peer) || query->failed() || query->outcome_known()) return false;
+  if (!query->nodes().contains(peer)) return false;
+  if (decides(id) && query->failed())
+    out.send(peer, failure_of(id, cluster.own(), query->cause()));  // as on_ended
+  if (query->failed() || query->outcome_known()) return false;
   QueryStages& stages = query->part().stages();
   Awaiting awaiting{message.number, message.text.substr(0, Awaiting::kTextLimit)};
   if (query->unverified() == nullptr) {

@@ -36,10 +36,9 @@ QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTi
     : environment_(environment),
       context_(std::move(shape), timeouts.unopened_ns),
       link_waits_(context_, timeouts.link_ns),
-      idle_links_(
-          context_, known_,
-          [this](uint32_t node, bool held) { return environment_.hold_link(node, held); },
-          timeouts.idle_ns) {}
+      idle_links_(context_, known_,
+                  [this](uint32_t node, bool held) { return environment_.hold_link(node, held); },
+                  {.idle = timeouts.idle_ns, .limit = timeouts.link_ns}) {}
 
 void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
   context_.now = now;
@@ -249,7 +248,7 @@ Status QueryTable::cancel(const QueryId& id, const Status& cause) {
       return false;
     }
     known_.verify(**query, out);
-    if (context_.cluster.is_to_come(id.issuer)) {  // it is to hear of this
+    if (context_.cluster.is_out_of_reach(id.issuer)) {  // it is to hear of this
       (*query)->nodes().await(id.issuer);
       out.wanted.push_back(id.issuer);
     }
@@ -357,8 +356,7 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
     if (message.kind == wire::QueryMessageKind::rest) {
       if (!idle_links_.hear(from_node, static_cast<wire::RestStep>(message.first), out))
         return false;
-      (void)link_waits_.end(known_.all(), from_node, out);
-      drains_.on_peer_joined(from_node, out);
+      (void)link_waits_.end(known_, from_node, out);
       return true;  // whoever waits for room may have it
     }
     return PeerMessages(context_, known_).handle(from_node, message, out);
@@ -411,10 +409,9 @@ bool QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
       if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
       known_.forget_former_life(node);
     }
-    const auto lost = link_waits_.end(known_.all(), node, out);
-    for (const auto& query : lost) known_.lose(*query, node, known_.why_not(query->id), out);
+    const bool alert = link_waits_.end(known_, node, out);
     drains_.on_peer_joined(node, out);
-    return !lost.empty();
+    return alert;
   });
   return is_same;
 }
@@ -480,12 +477,12 @@ bool QueryTable::tick_locked(Outbound& out) {
     known_.forget_if_over(*query);
   }
   for (const std::shared_ptr<TrackedQuery>& query : expired) known_.forget_unverified(*query);
+  idle_links_.tick(out);
   const auto late = link_waits_.late(known_.all());
   for (const std::shared_ptr<TrackedQuery>& query : late) {
     for (const uint32_t node : std::set(query->nodes().awaited()))
       known_.lose(*query, node, environment_.why_unlinked(node), out);
   }
-  idle_links_.tick(out);
   return alert || !expired.empty() || !late.empty();
 }
 

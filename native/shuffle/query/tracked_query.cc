@@ -55,7 +55,7 @@ void TrackedQuery::declare(const std::vector<uint32_t>& workers) {
   for (const uint32_t n : needed) {
     if (const Status why = cluster.why_not_in(id, n); !why.ok()) {
       nodes_.lose(n, why);
-    } else if (!cluster.is_there(n)) {
+    } else if (cluster.is_out_of_reach(n)) {
       nodes_.await(n);
     }
   }
@@ -102,7 +102,9 @@ bool TrackedQuery::fail_unlogged(const Status& met, bool tell_others, Outbound& 
   };
   if (tell_others) {
     std::ranges::for_each(context_.cluster.there(), tell);
-    std::ranges::for_each(nodes_.awaited(), tell);
+    for (const uint32_t n : nodes_.awaited()) {
+      if (!context_.cluster.is_there(n)) tell(n);
+    }
   }
   if (!unverified_) told.tell_failed(id, cause);
   set_failed(cause);
