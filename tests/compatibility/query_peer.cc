@@ -29,7 +29,7 @@ static constexpr uint32_t kNodes = 2;
 static constexpr uint64_t kRows = 6'000;  // of each node, to each
 static constexpr uint64_t kCuts = 5;
 static constexpr std::chrono::seconds kLimit{20};
-static constexpr std::chrono::seconds kPause{2};
+static constexpr std::chrono::seconds kPause{4};
 
 /// Most rows share a frame; every thousandth is larger than one.
 static size_t length_of(uint64_t number) {
