@@ -32,9 +32,7 @@ Status NodeChanges::remove(uint32_t node) {
 }
 
 Status NodeChanges::await(uint32_t node, Wait wait, const Cancellation& cancellation) {
-  presence_.ask_for(
-      node, base::deadline_after(membership_.clock().now_ns(),
-                                 membership_.settings().connect_timeout_ms * uint64_t{1'000'000}));
+  presence_.ask_for(node);
   if (!presence_.is_present(node) && !presence_.is_closed()) membership_.want_link(node);
   return presence_.await(node, wait, cancellation);
 }

@@ -84,7 +84,7 @@ void NodeCore::start(const NodeEnvironment& environment) {
     workers_.push_back(
         std::make_unique<shuffle::LocalWorker>(services, w, environment.make_waiter()));
   }
-  presence_.begin(std::move(present), std::move(known));
+  presence_.begin(std::move(present), std::move(known), membership_->clock(), timeouts.link_ns);
   close_waiter_ = environment.make_waiter();
   early_.end();
 }
@@ -115,23 +115,25 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
 }
 
 // Before this node is complete none of its links is let go.
-bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
+template <typename Tell>
+bool NodeCore::end_peer(uint32_t node, const Status& cause, Tell tell) {
   auto is_loss = std::make_shared<bool>(true);
-  early_.loses(node, [this, node, cause, is_loss] {
+  early_.loses(node, [this, node, cause, tell, is_loss] {
     *is_loss = lose_peer(node, cause);
-    if (*is_loss) events_.tell_lost(node, cause.of_node(node));
+    if (*is_loss) tell();
   });
   return *is_loss;
 }
 
+bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
+  return end_peer(node, cause,
+                  [this, node, cause] { events_.tell_lost(node, cause.of_node(node)); });
+}
+
 bool NodeCore::on_peer_left(uint32_t node) {
-  auto is_loss = std::make_shared<bool>(true);
-  early_.loses(node, [this, node, is_loss] {
-    *is_loss = lose_peer(node, base::error(Code::peer_lost, "{} closed its session",
-                                           membership_->nodes()[node].name));
-    if (*is_loss) events_.tell_left(node);
-  });
-  return *is_loss;
+  const Status left =
+      base::error(Code::peer_lost, "{} closed its session", membership_->nodes()[node].name);
+  return end_peer(node, left, [this, node] { events_.tell_left(node); });
 }
 
 // Of a node whose link was let go nobody is told: it is a member as before.
@@ -235,8 +237,7 @@ void NodeCore::want_link(uint32_t node) { membership_->want_link(node); }
 // Until this node is complete, its own thread takes the messages. A worker that holds a batch could not bind to another link.
 bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
   const auto may_rest = [&] {
-    return early_.is_over() && membership_->may_rest(node) &&
-           !presence_.is_asked_for(node, membership_->clock().now_ns());
+    return early_.is_over() && membership_->may_rest(node) && !presence_.is_asked_for(node);
   };
   if (held && !may_rest()) return false;
   const session::Node& peer = membership_->nodes()[node];

@@ -9,8 +9,11 @@
 
 namespace faro::node {
 
-void NodePresence::begin(std::vector<bool> present, std::vector<bool> known) {
+void NodePresence::begin(std::vector<bool> present, std::vector<bool> known,
+                         const base::Clock& clock, base::Nanoseconds keep) {
   const std::lock_guard lock(mutex_);
+  clock_ = &clock;
+  keep_ = keep;
   present_ = std::move(present);
   known_ = std::move(known);
 }
@@ -44,21 +47,24 @@ Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancell
   }
   awaited_.erase(awaited);
   if (closed_) return Status(Code::session_closed, "the session was closed");
-  if (present_[node]) return Status::Ok();
+  if (present_[node]) {
+    asked_for_[node] = kept_until();
+    return Status::Ok();
+  }
   if (cancellation.cancelled())
     return base::error(Code::cancelled, "the wait for node {} was cancelled", node);
   return base::error(Code::deadline_exceeded, "node {} is not there", node).of_node(node);
 }
 
-void NodePresence::ask_for(uint32_t node, base::Nanoseconds until) {
+void NodePresence::ask_for(uint32_t node) {
   const std::lock_guard lock(mutex_);
-  if (node < present_.size()) asked_for_[node] = until;
+  if (node < present_.size()) asked_for_[node] = kept_until();
 }
 
-bool NodePresence::is_asked_for(uint32_t node, base::Nanoseconds now) const noexcept {
+bool NodePresence::is_asked_for(uint32_t node) const noexcept {
   const std::lock_guard lock(mutex_);
   const auto asked = asked_for_.find(node);
-  return asked != asked_for_.end() && now < asked->second;
+  return asked != asked_for_.end() && clock_->now_ns() < asked->second;
 }
 
 std::set<uint32_t> NodePresence::awaited() const {
@@ -69,6 +75,7 @@ std::set<uint32_t> NodePresence::awaited() const {
 void NodePresence::lost(uint32_t node) {
   const std::lock_guard lock(mutex_);
   present_[node] = false;
+  resting_.erase(node);
 }
 
 void NodePresence::rests(uint32_t node) {
@@ -100,6 +107,7 @@ void NodePresence::removed(uint32_t node) {
   present_[node] = false;
   known_[node] = false;
   resting_.erase(node);
+  asked_for_.erase(node);
 }
 
 bool NodePresence::is_closed() const {

@@ -18,16 +18,17 @@ namespace faro::node {
 /// Threads: any.
 class NodePresence {
  public:
-  /// By number: who is there, and which are nodes at all.
-  void begin(std::vector<bool> present, std::vector<bool> known);
+  /// By number: who is there, and which are nodes at all. `keep`: for how long after somebody has asked for a node its link
+  /// stays. `clock` outlives it.
+  void begin(std::vector<bool> present, std::vector<bool> known, const base::Clock& clock,
+             base::Nanoseconds keep);
 
   bool is_present(uint32_t node) const;
-  /// As Session::await_node.
+  /// Somebody asks for a node, and may need it soon.
+  void ask_for(uint32_t node);
+  bool is_asked_for(uint32_t node) const noexcept;
+  /// As Session::await_node. When the node has come it has just been asked for.
   Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
-
-  /// Somebody asks for a node, and may need it until then.
-  void ask_for(uint32_t node, base::Nanoseconds until);
-  bool is_asked_for(uint32_t node, base::Nanoseconds now) const noexcept;
 
   /// For which nodes somebody waits.
   std::set<uint32_t> awaited() const;
@@ -39,6 +40,7 @@ class NodePresence {
     from_rest,  // after its link was let go: nothing
   };
 
+  /// Also of one whose link was let go.
   void lost(uint32_t node);
   /// Its link was let go.
   void rests(uint32_t node);
@@ -51,7 +53,13 @@ class NodePresence {
   bool is_closed() const;
 
  private:
+  base::Nanoseconds kept_until() const noexcept {
+    return base::deadline_after(clock_->now_ns(), keep_);
+  }
+
   mutable std::mutex mutex_;
+  const base::Clock* clock_ = nullptr;
+  base::Nanoseconds keep_ = 0;
   std::condition_variable changed_;
   std::vector<bool> present_;
   std::vector<bool> known_;  // was there, or in the list, since the number was given

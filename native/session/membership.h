@@ -37,7 +37,8 @@ class Observer {
   virtual ~Observer() = default;
   /// A whole control message of a peer; messages come in the order they were sent. Untrusted: check every byte.
   virtual void on_message(uint32_t from_node, std::span<const std::byte> message) = 0;
-  /// A link is lost, or was let go. Once per link. Answers whether it is a loss: false, if both sides had agreed to let it go
+  /// A link is lost, or was let go. Once per link; and once more if the peer of a link that was let go refuses this process for
+  /// good: then it is a loss. Answers whether it is a loss: false, if both sides had agreed to let it go
   /// (Membership::let_go); then the peer may come back without starting again. `cause` is a peer_lost (or protocol_error) status that names
   /// the peer and the first cause. Called before any later message of that peer would be.
   virtual bool on_peer_lost(uint32_t node, const Status& cause) = 0;

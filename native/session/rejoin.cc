@@ -44,17 +44,28 @@ bool Rejoin::linked(const links::Link& link) const {
   return link.state().connected() && (!peer.was_open || peer.members->linked);
 }
 
+void Departed::remember_lost(Peer& peer, uint64_t incarnation) {
+  if (peer.lost.size() >= kRemembered) peer.lost.erase(peer.lost.begin());
+  peer.lost.push_back(incarnation);
+}
+
 void Departed::gone(uint32_t peer, uint64_t incarnation, bool is_loss) {
-  std::vector<uint64_t>& lost = peers_[peer].lost;
-  if (is_loss && lost.size() >= kRemembered) lost.erase(lost.begin());
-  if (is_loss) lost.push_back(incarnation);
+  if (is_loss) remember_lost(peers_[peer], incarnation);
   peers_[peer].let_go = is_loss ? 0 : incarnation;
   begin(peer);
 }
 
-void Departed::removed(uint32_t peer) {
-  if (const uint64_t incarnation = peers_[peer].let_go; incarnation != 0)
-    gone(peer, incarnation, true);
+bool Departed::lose_let_go(uint32_t peer) {
+  const uint64_t incarnation = peers_[peer].let_go;
+  if (incarnation != 0) gone(peer, incarnation, true);
+  return incarnation != 0;
+}
+
+void Departed::joins(uint32_t peer, uint64_t incarnation) {
+  Peer& joining = peers_[peer];
+  const uint64_t former = std::exchange(joining.let_go, 0);
+  if (former != 0 && former != incarnation) remember_lost(joining, former);
+  joining.is_joining = true;
 }
 
 Status Departed::check(uint32_t peer, uint64_t incarnation) const {

@@ -63,15 +63,16 @@ class Departed {
 
   /// The link with this process has ended. `is_loss`: else it was let go, and the process may come back.
   void gone(uint32_t peer, uint64_t incarnation, bool is_loss);
-  /// The number is taken from the node: nor does such a process come back.
-  void removed(uint32_t peer);
+  /// A process whose link was let go does not come back either: the number is taken from the node, or it refuses this
+  /// process. Returns whether there is one.
+  bool lose_let_go(uint32_t peer);
   /// Why this process may not be linked; Ok: it may. A process that was lost does not come back by itself:
   /// its node has to start again.
   Status check(uint32_t peer, uint64_t incarnation) const;
   /// Another process of that node is admitted.
   void begin(uint32_t peer) { peers_[peer].is_joining = peers_[peer].is_open = false; }
-  /// It is linked. Its own session may not be open yet.
-  void joins(uint32_t peer) { peers_[peer].is_joining = true; }
+  /// This process is linked. Its own session may not be open yet. Another one of that node, whose link was let go, is lost.
+  void joins(uint32_t peer, uint64_t incarnation);
   /// Its session is open, and it is linked there, too.
   void has_opened(uint32_t peer) { peers_[peer].is_open = true; }
   /// Whether both have happened since this was last asked.
@@ -90,6 +91,8 @@ class Departed {
   };
   /// How many lost processes of a number are remembered. A process that was lost dials again at once or never.
   static constexpr size_t kRemembered = 64;
+
+  static void remember_lost(Peer& peer, uint64_t incarnation);
 
   const Topology& topology_;
   const base::Clock& clock_;

@@ -352,6 +352,14 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
   if (phase_ == Phase::open) {
     if (refusal.verified && refusal.status.code() != Code::connect_failed)
       departed_.failed_to_join(peer, refusal.status);
+    // This node had agreed to let the link go, and the peer has not heard that: to it, this process is lost. Or the peer is
+    // another process by now.
+    if (refusal.verified && !refusal.retry && departed_.lose_let_go(peer)) {
+      const Status lost = base::error(Code::peer_lost, "{} is lost: it refuses this process: {}",
+                                      topology_.full_name(peer), refusal.status.message());
+      base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
+      observer_.on_peer_lost(peer, lost);
+    }
     retry(peer, refusal.status);
   } else if (phase_ == Phase::opening && opening_->on_dial_refused(peer, refusal)) {
     retry(peer, refusal.status);
@@ -435,7 +443,7 @@ void Roster::remove_node(uint32_t node) {
     link->fail(base::error(Code::peer_lost, "{} was removed from the session of {}",
                            topology_.node(node).name, identity_.name));
   }
-  departed_.removed(node);
+  (void)departed_.lose_let_go(node);
   topology_.set_address(node, "");
   identity_.hosts[node].clear();
   resources_.count_removed(node);
@@ -492,7 +500,7 @@ void Roster::on_up(links::Link& link) {
   links_.note_up();
   nodes_.note_linked(peer);
   observer_.on_links_changed();
-  departed_.joins(peer);
+  departed_.joins(peer, link.peer().incarnation);
   observer_.on_peer_joined(peer, link.peer().incarnation);
   announce_members(links_, topology_);
   if (departed_.has_returned(peer)) observer_.on_peer_returned(peer);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -54,7 +55,7 @@ class RecordingObserver final : public session::Observer {
   }
   bool on_peer_lost(uint32_t node, const Status& cause) override {
     record([&] { losses_.push_back({node, cause}); });
-    return true;
+    return !has_agreed_;
   }
   bool on_peer_left(uint32_t node) override {
     record([&] { left_.push_back(node); });
@@ -74,6 +75,9 @@ class RecordingObserver final : public session::Observer {
   void on_tick(base::Nanoseconds) override {
     record([&] { ++ticks_; });
   }
+
+  /// Links that end from now on were let go. Before they do.
+  void agree() { has_agreed_ = true; }
 
   std::vector<Message> messages() const { return copy(messages_); }
   std::vector<Loss> losses() const { return copy(losses_); }
@@ -122,6 +126,7 @@ class RecordingObserver final : public session::Observer {
   std::vector<uint32_t> joined_;
   std::vector<uint32_t> returned_;
   int ticks_ = 0;
+  std::atomic<bool> has_agreed_ = false;
 };
 
 /// A network that does all as another one does; for those that differ in one thing.

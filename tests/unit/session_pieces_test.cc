@@ -16,6 +16,8 @@
 #include "links/limits.h"
 #include "links/liveness.h"
 #include "links/log_limiter.h"
+#include "session/rejoin.h"
+#include "session/topology.h"
 #include "support/expect.h"
 #include "support/handshake_pair.h"
 #include "wire/fields.h"
@@ -430,3 +432,26 @@ TEST(Warnings, come_once_per_cause_and_time_span) {
 
 }  // namespace
 }  // namespace faro::links
+
+namespace faro::session {
+namespace {
+
+TEST(DepartedProcesses, whose_link_was_let_go_are_lost_when_another_one_joins) {
+  Config config;
+  EXPECT_TRUE(test::is_ok(config.set("cluster.nodes", "127.0.0.1:1,127.0.0.1:2")));
+  const base::Settings settings = base::Settings::resolve(config).value();
+  const Topology topology(settings, "127.0.0.1:1");
+  const base::ManualClock clock;
+  Departed departed(topology, clock);
+  departed.gone(1, 7, false);
+  EXPECT_TRUE(test::is_ok(departed.check(1, 7)));
+  departed.joins(1, 8);
+  test::expect_error(departed.check(1, 7), Code::configuration_mismatch, {"has to start again"});
+  departed.gone(1, 8, false);
+  departed.joins(1, 8);
+  EXPECT_TRUE(test::is_ok(departed.check(1, 8))) << "it is the same one";
+  EXPECT_FALSE(departed.lose_let_go(1)) << "it is linked";
+}
+
+}  // namespace
+}  // namespace faro::session

@@ -280,7 +280,8 @@ faro_code faro_session_drain_node(faro_session* session, uint32_t node);
 faro_code faro_session_remove_node(faro_session* session, uint32_t node);
 
 /* What a session tells its engine without being asked; null: that is not told. As faro::SessionListener: all come from the
- * network thread, must not block, and must not destroy the session. The cause that `code` names faro_last_error tells to
+ * network thread, must not block, and must not destroy the session. With link.idle_ms, node_returned may come without a
+ * node_lost before: another process of a node whose link was let go is there. The cause that `code` names faro_last_error tells to
  * this thread. */
 typedef struct faro_session_listener {
   uint32_t size;

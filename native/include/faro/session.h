@@ -170,7 +170,8 @@ struct SessionListener {
   std::function<void(uint32_t node, const Status& cause)> node_lost{};
   /// A node has closed its session. What needed it still has failed, as by a loss.
   std::function<void(uint32_t node)> node_left{};
-  /// A node that was lost, has left or was missing is there: queries may contain it, as after await_node().
+  /// A node that was lost, has left or was missing is there: queries may contain it, as after await_node(). Also, without a
+  /// node_lost before, another process of a node whose link was let go (link.idle_ms).
   std::function<void(uint32_t node)> node_returned{};
   /// The same of a node that Nodes::add has added, when it is linked for the first time.
   std::function<void(uint32_t node)> node_added{};

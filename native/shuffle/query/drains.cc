@@ -92,18 +92,13 @@ bool Drains::is_needed_here(uint32_t node) const {
   });
 }
 
-bool Drains::is_awaited(uint32_t node) const {
-  return std::ranges::any_of(known_.all(),
-                             [&](const auto& known) { return known.second->nodes().awaits(node); });
-}
-
 // The own node waits for the others to end their links. One that is not linked yet may be needed by those that are linked, too,
 // and may itself have begun a query that waits for it here; one that is lost fails what needs it.
 bool Drains::is_needed_elsewhere(uint32_t node) const {
   const ClusterView& cluster = context_.cluster;
   if (node != cluster.own()) {
     if (base::planted(base::Plant::drained_too_early)) return false;
-    if (is_awaited(node)) return true;
+    if (!known_.waiting_for(node).empty()) return true;
     if (!cluster.is_there(node) && !cluster.is_to_come(node)) return false;
   }
   for (const uint32_t peer : cluster.there()) {

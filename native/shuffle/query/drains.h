@@ -46,7 +46,6 @@ class Drains {
 
   bool is_needed_here(uint32_t node) const;
   bool is_needed_elsewhere(uint32_t node) const;
-  bool is_awaited(uint32_t node) const;
   bool has_released(uint32_t peer, uint32_t node) const;
   wire::QueryMessage released(uint32_t node) const;
 

@@ -18,6 +18,14 @@ KnownQueries::Pointer KnownQueries::find(const QueryId& id) const {
   return known == queries_.end() ? nullptr : known->second;
 }
 
+std::vector<KnownQueries::Pointer> KnownQueries::waiting_for(uint32_t node) const {
+  std::vector<Pointer> waiting;
+  for (const auto& [id, query] : queries_) {
+    if (query->nodes().awaits(node)) waiting.push_back(query);
+  }
+  return waiting;
+}
+
 void KnownQueries::add(const Pointer& query) {
   queries_.emplace(query->id, query);
   context_.report.show_running(queries_.size());

@@ -33,6 +33,8 @@ class KnownQueries {
   const Map& all() const { return queries_; }
   /// nullptr: it is not known.
   Pointer find(const QueryId& id) const;
+  /// Those that wait for the link with a node.
+  std::vector<Pointer> waiting_for(uint32_t node) const;
   /// For what this node does itself; made known if it was not. Errors: limit_exceeded, peer_lost, query_ended.
   Result<Pointer> find_or_make(const QueryId& id);
   /// For what a peer says of it; made known if it was not. nullptr: it is nothing that the peer may speak of,

@@ -24,18 +24,18 @@ void LinkWaits::hold(Outbound& out) {
 }
 
 bool LinkWaits::end(KnownQueries& known, uint32_t node, Outbound& out) {
-  std::vector<std::shared_ptr<TrackedQuery>> lost;
-  for (const auto& [id, query] : known.all()) {
-    if (!query->nodes().awaits(node)) continue;
+  bool alert = false;
+  for (const KnownQueries::Pointer& query : known.waiting_for(node)) {
     query->nodes().found(node);
-    if (id.issuer == node && !context_.cluster.is_of_this_life(id)) lost.push_back(query);
+    if (query->id.issuer != node || context_.cluster.is_of_this_life(query->id)) continue;
+    known.lose(*query, node, known.why_not(query->id), out);
+    alert = true;
   }
   for (auto at = kept_.begin(); at != kept_.end();) {
     const auto kept = at++;
     if (kept->first == node) out.messages.splice(out.messages.end(), kept_, kept);
   }
-  for (const auto& query : lost) known.lose(*query, node, known.why_not(query->id), out);
-  return !lost.empty();
+  return alert;
 }
 
 }  // namespace faro::shuffle

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <new>
 #include <set>
 #include <utility>
@@ -370,9 +369,7 @@ bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
     if (is_loss) return lose_node_locked(node, why.of_node(node), out);
     drains_.on_peer_lost(node);
     // Whoever has begun to wait for the node meanwhile could not have another link before.
-    const bool is_awaited = std::ranges::any_of(
-        known_.all(), [&](const auto& known) { return known.second->nodes().awaits(node); });
-    if (is_awaited) out.wanted.push_back(node);
+    if (!known_.waiting_for(node).empty()) out.wanted.push_back(node);
     return false;
   });
   return is_loss;
@@ -437,10 +434,7 @@ void QueryTable::on_node_removed(uint32_t node) {
   change([&](Outbound& out) {
     drains_.forget(node);
     idle_links_.forget(node);
-    std::vector<std::shared_ptr<TrackedQuery>> waiting;
-    for (const auto& [id, query] : known_.all()) {
-      if (query->nodes().awaits(node)) waiting.push_back(query);
-    }
+    const std::vector<KnownQueries::Pointer> waiting = known_.waiting_for(node);
     const Status cause = base::error(Code::peer_lost, "{} was removed from the session of {}",
                                      context_.cluster.name(node), context_.cluster.own_name())
                              .of_node(node);

@@ -21,6 +21,7 @@ public interface SessionListener {
 
   /**
    * A node that was lost, had left or was missing has joined: queries may contain it, as after {@link Session#awaitNode}.
+   * Also, without a {@link #nodeLost} before, another process of a node whose link was let go ({@code link.idle_ms}).
    */
   default void nodeReturned(int node) {}
 
