@@ -65,10 +65,9 @@ void ChurnRun::cover(Coverage& coverage) {
   for (size_t q = 0; q < plan_.run.queries.size(); ++q) {
     for (const auto& [worker, ending] : ledger_.queries.queries[q].endings) {
       const bool failed = ending.outcome == Outcome::failed;
-      const auto count = [&](const char* ended, const char* changes) {
-        coverage.count(ended, failed ? code_name(ending.cause.code()) : "done");
-        if (failed && tells_of_no_memory(ending.cause))
-          coverage.count(changes, "link refused for memory");
+      const auto count = [&, &cause = ending.cause](const char* ended, const char* changes) {
+        coverage.count(ended, failed ? code_name(cause.code()) : "done");
+        if (failed && tells_of_no_memory(cause)) coverage.count(changes, "link refused for memory");
       };
       count("its queries ended at workers", "changes");
       if (q < ledger_.drawn.queries)

@@ -126,6 +126,7 @@ void Members::order_drain(Process& process, Process& other) {
 void Members::order_remove(Process& process, Process& other) {
   const uint32_t number = other.number();
   process.knows.erase(number);
+  process.told.try_emplace(number, other.id());  // until it is done nobody else gets the number
   process.order("removes " + other.name(), [this, &process, &other, number] {
     const ToldEvents& events = process.events();
     const auto removed = events.removed.find(number);
