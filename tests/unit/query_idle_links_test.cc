@@ -443,6 +443,42 @@ TEST(IdleLinksOfThree, that_are_asked_for_may_need_a_third_node) {
   EXPECT_TRUE(cluster.nodes[0].released.empty());
 }
 
+/// Nodes 0 and 1 have let their link go; node 2, which both are linked with, speaks to node 1 of a query that node 0 has begun.
+class IdleLinksAndTheirIssuer : public testing::Test {
+ protected:
+  IdleLinksAndTheirIssuer() {
+    cluster_[0].on_tick(10);
+    cluster_[0].on_tick(10 + kIdle);
+    cluster_.deliver(0, 1);
+    cluster_.deliver(1, 0);
+    EXPECT_FALSE(cluster_[0].on_peer_lost(1, kGone));
+    EXPECT_FALSE(here().on_peer_lost(0, kGone));
+  }
+  QueryTable& here() { return cluster_[1]; }
+  QueryCluster cluster_{3, true, kIdling};
+  QueryId id_ = cluster_[0].begin();
+};
+
+TEST_F(IdleLinksAndTheirIssuer, are_made_again_for_workers_that_have_its_end_to_tell) {
+  const auto heard = here().hear(id_, 2);
+  ASSERT_NE(heard, nullptr);
+  here().fail(*heard, Status(Code::query_failed, "a row is bad"));
+  const auto query = cluster_.use(1, id_);
+  EXPECT_TRUE(query->failed());
+  EXPECT_EQ(cluster_.nodes[1].wanted, std::vector<uint32_t>{0});
+  here().on_node_removed(0);
+  cluster_.end(1, *query);
+  EXPECT_TRUE(query->outcome_known()) << "nobody else can tell it";
+  EXPECT_EQ(here().running_count(), 0u);
+}
+
+TEST_F(IdleLinksAndTheirIssuer, leave_nothing_of_its_query_when_it_is_removed) {
+  EXPECT_NE(here().hear(id_, 2), nullptr);
+  EXPECT_EQ(here().running_count(), 1u);
+  here().on_node_removed(0);
+  EXPECT_EQ(here().running_count(), 0u);
+}
+
 TEST_F(IdleLinks, that_are_asked_for_name_the_process_that_is_drained) {
   declare(1, at(1).begin());
   ask();

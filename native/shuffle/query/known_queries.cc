@@ -26,6 +26,16 @@ std::vector<KnownQueries::Pointer> KnownQueries::waiting_for(uint32_t node) cons
   return waiting;
 }
 
+std::vector<KnownQueries::Pointer> KnownQueries::not_lost_with(uint32_t node) const {
+  std::vector<Pointer> concerned = waiting_for(node);
+  for (const auto& [id, query] : queries_) {
+    const QueryNodes& nodes = query->nodes();
+    if (id.issuer == node && !nodes.awaits(node) && !nodes.has_lost(node))
+      concerned.push_back(query);
+  }
+  return concerned;
+}
+
 void KnownQueries::add(const Pointer& query) {
   queries_.emplace(query->id, query);
   context_.report.show_running(queries_.size());
@@ -139,6 +149,12 @@ void KnownQueries::verify(TrackedQuery& query, Outbound& out) {
   if (query.unverified() == nullptr) return;
   unverified_.remove(query.unverified()->quota());
   query.verify(out);
+}
+
+void KnownQueries::await_issuer(TrackedQuery& query, Outbound& out) const {
+  if (query.outcome_known() || !context_.cluster.is_out_of_reach(query.id.issuer)) return;
+  query.nodes().await(query.id.issuer);
+  out.wanted.push_back(query.id.issuer);
 }
 
 void KnownQueries::forget_former_life(uint32_t peer) {

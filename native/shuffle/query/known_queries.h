@@ -35,6 +35,8 @@ class KnownQueries {
   Pointer find(const QueryId& id) const;
   /// Those that wait for the link with a node.
   std::vector<Pointer> waiting_for(uint32_t node) const;
+  /// These, and what the node has begun and others have told of, if the node was not lost to them.
+  std::vector<Pointer> not_lost_with(uint32_t node) const;
   /// For what this node does itself; made known if it was not. Errors: limit_exceeded, peer_lost, query_ended.
   Result<Pointer> find_or_make(const QueryId& id);
   /// For what a peer says of it; made known if it was not. nullptr: it is nothing that the peer may speak of,
@@ -53,6 +55,8 @@ class KnownQueries {
   void verify(TrackedQuery& query, Outbound& out);
   /// A peer has said one thing more of a query. Whether there is room for it.
   bool charge(TrackedQuery& query, uint32_t peer, Outbound& out);
+  /// This node has something to tell the issuer, which may be out of reach.
+  void await_issuer(TrackedQuery& query, Outbound& out) const;
   /// What a peer said of others' queries in its former life is forgotten: these may begin now. If one is older
   /// than the peer's return, its coordinator knows.
   void forget_former_life(uint32_t peer);

@@ -178,6 +178,7 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
     if (!query.ok()) return false;
     (*query)->part().use();
     known_.verify(**query, out);
+    known_.await_issuer(**query, out);
     (void)(*query)->fail_if_lost(out);
     return !out.empty();
   });
@@ -247,10 +248,7 @@ Status QueryTable::cancel(const QueryId& id, const Status& cause) {
       return false;
     }
     known_.verify(**query, out);
-    if (context_.cluster.is_out_of_reach(id.issuer)) {  // it is to hear of this
-      (*query)->nodes().await(id.issuer);
-      out.wanted.push_back(id.issuer);
-    }
+    known_.await_issuer(**query, out);
     return (*query)->fail_here(cause, out);
   });
   return status;
@@ -434,13 +432,13 @@ void QueryTable::on_node_removed(uint32_t node) {
   change([&](Outbound& out) {
     drains_.forget(node);
     idle_links_.forget(node);
-    const std::vector<KnownQueries::Pointer> waiting = known_.waiting_for(node);
+    const std::vector<KnownQueries::Pointer> concerned = known_.not_lost_with(node);
     const Status cause = base::error(Code::peer_lost, "{} was removed from the session of {}",
                                      context_.cluster.name(node), context_.cluster.own_name())
                              .of_node(node);
     context_.cluster.forget(node);
-    for (const auto& query : waiting) known_.lose(*query, node, cause, out);
-    return !waiting.empty();
+    for (const auto& query : concerned) known_.lose(*query, node, cause, out);
+    return !concerned.empty();
   });
 }
 
