@@ -46,25 +46,28 @@ Status NodePresence::await(uint32_t node, Wait wait, const Cancellation& cancell
     changed_.wait_for(lock, std::min(wait.limit(), kLongest), over);
   }
   awaited_.erase(awaited);
-  if (closed_) return Status(Code::session_closed, "the session was closed");
-  if (present_[node]) {
-    asked_for_[node] = kept_until();
+  if (!closed_ && present_[node]) {
+    lock.unlock();
+    ask_for(node);
     return Status::Ok();
   }
+  if (closed_) return Status(Code::session_closed, "the session was closed");
   if (cancellation.cancelled())
     return base::error(Code::cancelled, "the wait for node {} was cancelled", node);
   return base::error(Code::deadline_exceeded, "node {} is not there", node).of_node(node);
 }
 
 void NodePresence::ask_for(uint32_t node) {
+  const base::Nanoseconds until = base::deadline_after(clock_->now_ns(), keep_);
   const std::lock_guard lock(mutex_);
-  if (node < present_.size()) asked_for_[node] = kept_until();
+  if (node < present_.size()) asked_for_[node] = until;
 }
 
 bool NodePresence::is_asked_for(uint32_t node) const noexcept {
+  const base::Nanoseconds now = clock_->now_ns();
   const std::lock_guard lock(mutex_);
   const auto asked = asked_for_.find(node);
-  return asked != asked_for_.end() && clock_->now_ns() < asked->second;
+  return asked != asked_for_.end() && now < asked->second;
 }
 
 std::set<uint32_t> NodePresence::awaited() const {

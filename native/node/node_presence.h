@@ -53,11 +53,8 @@ class NodePresence {
   bool is_closed() const;
 
  private:
-  base::Nanoseconds kept_until() const noexcept {
-    return base::deadline_after(clock_->now_ns(), keep_);
-  }
-
   mutable std::mutex mutex_;
+  // Constant, like keep_, after begin(). Not read under the lock: a simulated clock may switch threads.
   const base::Clock* clock_ = nullptr;
   base::Nanoseconds keep_ = 0;
   std::condition_variable changed_;
