@@ -130,8 +130,13 @@ void Link::come_up() {
   auto data = setup_.take();
   if (!data.ok()) return suspend(data.status());
   made_ = std::move(*data);
+  be_up(LinkState::up);
+}
+
+// For the first time.
+void Link::be_up(LinkState::Phase phase) {
   data_.store(made_.get(), std::memory_order_release);
-  state_.advance(LinkState::up);
+  state_.advance(phase);
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice()->transport);
   owner_.on_up(*this);
 }
@@ -151,16 +156,27 @@ void Link::on_stream(transport::DataStream stream) {
 
 // ----------------------------------------------------------------------------------------- mending
 
+// The peer may have all of the setup and know that this side does.
+bool Link::may_be_up() const {
+  const bool is_set_up = state_.is(LinkState::setting_up) || state_.is(LinkState::setup_suspended);
+  return state_.is(LinkState::setup_mending) || (is_set_up && setup_.has_told());
+}
+
 bool Link::can_mend() const {
-  return control_.keeps() && state_.connected() && choice()->number != 0 &&
+  return control_.keeps() && (state_.connected() || may_be_up()) && choice()->number != 0 &&
          transport_->capabilities().mends != 0;
 }
 
 // Both connections are given up, whichever has broken.
 void Link::break_off(const Status& cause) {
   control_.detach();
+  if (made_ == nullptr) {
+    auto data = setup_.take();
+    if (!data.ok()) return lose(cause);
+    made_ = std::move(*data);
+  }
   setup_.restart();
-  if (state_.is(LinkState::mending)) return;
+  if (state_.awaits_connection()) return;
   base::log(LogLevel::info, "the link to {} has broken and is mended: {}", name(), cause.message());
   const base::Nanoseconds now = context_.reactor->clock().now_ns();
   state_.mend(now, base::deadline_after(now, context_.mending.limit), cause);
@@ -170,6 +186,8 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
                   const transport::StreamToken& token) {
   const Doing doing(*this);
   break_off(Status(Code::peer_lost, "the peer has found its connection broken"));
+  if (state_.is(LinkState::setup_mending)) be_up(LinkState::mending);  // the peer has it
+  if (state_.has_ended()) return;
   liveness_.heard = context_.reactor->clock().now_ns();
   if (context_.initiator)
     context_.peer_address = connection->peer_address();  // by which it is reached now
@@ -183,8 +201,7 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
 
 void Link::on_waited() {
   const Status cause = state_.suspension()->cause;
-  if (state_.is(LinkState::suspended) && can_mend()) return break_off(cause);
-  if (!state_.is(LinkState::mending)) return fail(cause);
+  if (!state_.awaits_connection()) return can_mend() ? break_off(cause) : fail(cause);
   fail(base::error(Code::peer_lost, "{}; the link was not mended within link.mend_ms = {}",
                    cause.message(), context_.mending.limit / 1'000'000));
 }
@@ -309,7 +326,7 @@ void Link::suspend(const Status& cause) {
   if (!is_break(cause)) return fail(cause);
   if (state_.is(LinkState::mending)) return break_off(cause);
   state_.suspend(context_.reactor->clock().now_ns() + kSuspense, cause);
-  if (can_mend()) send(wire::encode_plain(ControlKind::broken));  // it closes
+  if (state_.connected() && can_mend()) send(wire::encode_plain(ControlKind::broken));  // it closes
 }
 
 void Link::fail(const Status& cause) {

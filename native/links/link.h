@@ -8,8 +8,8 @@
 // The accepting side chooses the transport when all its links are admitted. The dialling side begins its
 // setup when it knows that choice and all its own links are admitted (setup_exchange.h).
 //
-// A link that was up and whose connection breaks is mended if both sides offer that, its transport can, and there is
-// time (README.md, "Mending"):
+// A link that was up, or may have been to the peer, and whose connection breaks is mended if both sides offer that, its
+// transport can, and there is time (README.md, "Mending"):
 //
 //   a connection breaks ──► mending: without connections ──► resume: a control connection, by LinkMender or Admission
 //            ▲                                                    │ RESUME; LINK, SETUP, READY
@@ -120,7 +120,7 @@ class Link final : private ControlConnection::Handler,
   }
   void on_stream(transport::DataStream stream);
 
-  /// Whether it is up, or was, and gets other connections if its own break. Then choice() has its number.
+  /// Whether it is up, or may be to the peer, and gets other connections if its own break. Then choice() has its number.
   bool can_mend() const;
   /// The peer can be reached again, or has found the link broken. `token`: accepting side: of the data connection.
   void resume(std::unique_ptr<ControlConnection> connection, const transport::StreamToken& token);
@@ -159,8 +159,10 @@ class Link final : private ControlConnection::Handler,
   void handle(std::span<const std::byte> message);
   void on_setup(std::span<const std::byte> message);
   void come_up();
+  void be_up(LinkState::Phase phase);
   void suspend(const Status& cause);
   void break_off(const Status& cause);
+  bool may_be_up() const;
   void lose(const Status& cause, bool final = false);
   void say_ending(const Status& cause, bool retry);
   void conclude(const Status& cause, bool final);

@@ -11,7 +11,7 @@ namespace faro::links {
 namespace {
 
 bool waits(const Link& link) {
-  return link.state().is(LinkState::mending) && !link.attached() &&
+  return link.state().awaits_connection() && !link.attached() &&
          !link.context().mending.address.empty();
 }
 
@@ -22,13 +22,13 @@ uint64_t number_of(const Link& link) { return link.choice()->number; }
 void LinkMender::advance(base::Nanoseconds now) {
   std::erase_if(attempts_, [this](const auto& each) {
     const Link* link = links_.find(each.first);
-    return link == nullptr || !link->state().is(LinkState::mending) ||
+    return link == nullptr || !link->state().awaits_connection() ||
            number_of(*link) != each.second.link;
   });
   if (links_.watch().mending() == 0) return;
   base::Each each;
   links_.for_each([&](Link& link) {
-    if (!link.state().is(LinkState::mending)) return;
+    if (!link.state().awaits_connection()) return;
     each.run([&] { link.attached() ? link.advance() : dial(link, now); });
   });
   each.rethrow();
@@ -93,8 +93,9 @@ void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
 }
 
 void LinkMender::lose(Link& link, const Status& why) {
-  link.fail(base::error(Code::peer_lost, "{}; {}", link.state().suspension()->cause.message(),
-                        why.message()));
+  const Status& cause = link.state().suspension()->cause;
+  const Code code = link.state().connected() ? Code::peer_lost : cause.code();  // of its setup
+  link.fail(base::error(code, "{}; {}", cause.message(), why.message()));
 }
 
 }  // namespace faro::links

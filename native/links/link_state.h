@@ -1,8 +1,8 @@
 // LinkState: the states of a link, from the handshake that has admitted its peer to its end.
 //
-//                                                mending
-//                                                 ▲  │
-//                                                 │  ▼
+//                                setup_mending ──> mending
+//                                        ▲          ▲  │
+//                                        │          │  ▼
 //   (handshake) ──> admitted ──> setting_up ──────────────> up ───> leaving ───┐
 //                      │          │      │                │    │      ▲        │
 //                      │          │   setup_suspended     │    │      │        │
@@ -18,6 +18,10 @@
 //
 // Mending: a connection of a link that was up has broken, and the link gets others (README.md, "Mending"). It counts as
 // connected. It comes from up or suspended, and leads to up, or to an end like suspended.
+//
+// Setup mending: a connection has broken after this side had said READY. The peer may have heard that and count the link
+// as up; or its setup has failed. It does not count as connected. If the peer mends the link, it is one that is up whose
+// connection has broken; if the peer does not have it, its setup has failed. It comes from setting_up or setup_suspended.
 //
 // detaching, losing, parting: the link has ended, and its owner has to be told. Usually that happens at
 // once. If an exception interrupts a link's work, or its ending, the link stays in one of these until the
@@ -41,6 +45,7 @@ class LinkState {
     admitted,
     setting_up,
     setup_suspended,
+    setup_mending,
     up,
     suspended,
     mending,
@@ -68,16 +73,19 @@ class LinkState {
   bool is(Phase phase) const { return this->phase() == phase; }
   /// Up, suspended or mending: there is a data link. Threads: any.
   bool connected() const { return connected(phase_.load(std::memory_order_acquire)); }
+  /// Its connection has broken, and it waits for another one: mending, or setup_mending.
+  bool awaits_connection() const { return awaits_connection(phase()); }
   /// It takes no more messages; its owner may still have to be told.
   bool has_ended() const { return phase() >= detaching; }
-  /// Until when it waits, and why; null unless it is suspended or mending.
+  /// Until when it waits, and why; null unless it is suspended or being mended.
   const Suspension* suspension() const {
-    return is(setup_suspended) || is(suspended) || is(mending) ? &suspension_ : nullptr;
+    return is(setup_suspended) || is(suspended) || awaits_connection() ? &suspension_ : nullptr;
   }
 
   /// admitted → setting_up → up; up → leaving. Release: what was stored before is seen by connected().
   void advance(Phase to) {
-    if (watch_ != nullptr && is(mending) != (to == mending)) watch_->note_mending(to == mending);
+    if (watch_ != nullptr && awaits_connection() != awaits_connection(to))
+      watch_->note_mending(awaits_connection(to));
     if (is(mending) && to != mending) {
       counters::set(*mending_ns_, 0);
       if (to == up) counters::count(*mended_);
@@ -90,12 +98,12 @@ class LinkState {
     if (watch_ != nullptr) watch_->note_due(until);
     advance(connected() ? suspended : setup_suspended);
   }
-  /// up, suspended → mending, from `now` on and until then at most.
+  /// up, suspended → mending; setting_up, setup_suspended → setup_mending: from `now` on and until then at most.
   void mend(base::Nanoseconds now, base::Nanoseconds until, const Status& cause) {
-    counters::set(*mending_ns_, now);
+    if (connected()) counters::set(*mending_ns_, now);
     suspension_ = {until, cause};
     if (watch_ != nullptr) watch_->note_due(until);
-    advance(mending);
+    advance(connected() ? mending : setup_mending);
   }
   /// The link has failed; its owner is to be told. Has no effect on a link that has ended.
   void lose() noexcept {
@@ -125,6 +133,7 @@ class LinkState {
   static bool connected(Phase phase) {
     return phase == up || phase == suspended || phase == mending;
   }
+  static bool awaits_connection(Phase phase) { return phase == mending || phase == setup_mending; }
 
   std::atomic<Phase> phase_{admitted};  // network thread; from up to losing also any other
   LinkWatch* watch_ = nullptr;          // null: nobody looks

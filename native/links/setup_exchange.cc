@@ -94,8 +94,7 @@ Status SetupExchange::on_stream(transport::DataStream stream) {
 Result<bool> SetupExchange::advance() {
   const Status status = part_->status();
   if (!status.ok()) return status;
-  const bool told = ready_ == Ready::ours || ready_ == Ready::both;
-  if (told || !part_->ready()) return false;
+  if (has_told() || !part_->ready()) return false;
   ready_ = peer_is_ready() ? Ready::both : Ready::ours;
   return true;
 }

@@ -63,9 +63,11 @@ class SetupExchange {
   /// Checks whether the transport has made progress. True: this side is ready from now on, and the peer has to be told.
   /// Errors: why the setup has failed.
   Result<bool> advance();
+  /// This side is ready, and the peer was told.
+  bool has_told() const { return ready_ == Ready::ours || ready_ == Ready::both; }
   /// Both sides are ready.
   bool complete() const { return ready_ == Ready::both; }
-  /// The data link, once, when complete. Errors: why there is none.
+  /// The data link, once, when this side has told that it is ready. Errors: why there is none.
   Result<std::unique_ptr<transport::DataLink>> take();
   /// The same of a link that is mended. Errors: why it is not.
   Status finish();

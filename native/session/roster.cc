@@ -297,9 +297,13 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
     return links::Refusal{dials, true, false, true, true};
   }
   links::Link* link = links_.find(number);
-  if (link != nullptr && link->state().is(links::LinkState::mending) &&
-      link->peer().incarnation != hello.incarnation) {
-    link->fail(Status(Code::peer_lost, "its process has died: it has started again"));
+  if (link != nullptr && link->state().awaits_connection()) {
+    const bool is_another = link->peer().incarnation != hello.incarnation;
+    if (is_another) {
+      link->fail(Status(Code::peer_lost, "its process has died: it has started again"));
+    } else if (!link->state().connected()) {
+      link->fail(Status(Code::peer_lost, "its setup has failed there: it dials again"));
+    }
     link = links_.find(number);
   }
   if (link == nullptr) return std::nullopt;

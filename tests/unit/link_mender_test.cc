@@ -78,10 +78,10 @@ class HandNetwork final : public Network {
   const std::string nowhere_;
 };
 
-/// Node 2 has dialled node 1, and their link is up. One of them is this side.
-class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owner {
+/// Node 2 has dialled node 1, and this side of their link, which is one of them, has said READY.
+class LinkThatIsNearlyUp : public testing::TestWithParam<bool>, private Link::Owner {
  protected:
-  LinkThatIsMended() {
+  LinkThatIsNearlyUp() {
     transport::LinkContext context;
     context.peer_node = peer_number_;
     context.peer_name = "the peer";
@@ -100,8 +100,7 @@ class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owne
     } else {
       link_->choose(transport_, {}, {});
     }
-    first_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
-    EXPECT_TRUE(link_->state().is(LinkState::up));
+    EXPECT_TRUE(link_->state().is(LinkState::setting_up));
   }
   void breaks() {
     first_->handler->on_closed(Status(Code::peer_lost, "a switch has started again"));
@@ -143,11 +142,12 @@ class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owne
   LinkTable links_{3, 4096};
   LinkMender mender_{network_, ours_.identity, links_};
   Link* link_ = nullptr;
+  bool has_come_up_ = false;
   Status loss_;
 
  private:
   void on_detached(Link&, const Status&, bool) override {}
-  void on_up(Link&) override {}
+  void on_up(Link&) override { has_come_up_ = true; }
   void on_lost(Link&, const Status& cause) override { loss_ = cause; }
   void on_left(Link&) override {}
   void on_heartbeat(Link&) override {}
@@ -155,9 +155,68 @@ class LinkThatIsMended : public testing::TestWithParam<bool>, private Link::Owne
   void on_application(Link&, std::span<const std::byte>) override {}
 };
 
-INSTANTIATE_TEST_SUITE_P(BySideThat, LinkThatIsMended, testing::Bool(), [](const auto& each) {
-  return std::string(each.param ? "dialled" : "accepted");
-});
+std::string side_of(const testing::TestParamInfo<bool>& each) {
+  return each.param ? "dialled" : "accepted";
+}
+
+INSTANTIATE_TEST_SUITE_P(BySideThat, LinkThatIsNearlyUp, testing::Bool(), side_of);
+
+// To the peer it may be up.
+TEST_P(LinkThatIsNearlyUp, comes_up_if_the_peer_mends_it) {
+  breaks();
+  EXPECT_FALSE(link_->state().connected());
+  EXPECT_FALSE(has_come_up_);
+  EXPECT_EQ(network_.dialled, "there:7000");
+  EXPECT_EQ(links_.watch().mending(), 1);
+  if (has_dialled_) {
+    is_answered();
+  } else {
+    wire::Hello hello = peer_.identity.hello;
+    hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
+    ASSERT_EQ(links_.find_to_mend(hello), link_);
+    last_ = std::make_shared<HandWire>();
+    link_->resume(std::make_unique<HandConnection>(last_), {});
+  }
+  EXPECT_TRUE(link_->state().is(LinkState::mending));
+  EXPECT_TRUE(has_come_up_);
+  EXPECT_NE(links_.data(peer_number_).get(), nullptr);
+  last_->handler->on_message(wire::encode_resume({}));
+  if (has_dialled_)
+    last_->handler->on_message(wire::encode(wire::LinkChoice{"fake", {}, std::nullopt, 9}));
+  last_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+  EXPECT_TRUE(link_->state().is(LinkState::up)) << loss_.to_string();
+  EXPECT_EQ(links_.watch().mending(), 0);
+}
+
+TEST_P(LinkThatIsNearlyUp, is_mended_though_this_side_does_not_know_yet_that_it_has_broken) {
+  wire::Hello hello = peer_.identity.hello;
+  hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
+  ASSERT_EQ(links_.find_to_mend(hello), link_);
+  last_ = std::make_shared<HandWire>();
+  link_->resume(std::make_unique<HandConnection>(last_), {});
+  EXPECT_TRUE(link_->state().is(LinkState::mending));
+  EXPECT_TRUE(has_come_up_);
+}
+
+TEST_P(LinkThatIsNearlyUp, has_failed_if_the_peer_does_not_have_it) {
+  breaks();
+  network_.connected(Status(Code::peer_lost, "refused"));
+  EXPECT_FALSE(has_come_up_);
+  EXPECT_EQ(loss_.message(), "a switch has started again; refused");
+  EXPECT_EQ(links_.watch().mending(), 0);
+  EXPECT_FALSE(links_.linked().contains(peer_number_));
+}
+
+/// It is up.
+class LinkThatIsMended : public LinkThatIsNearlyUp {
+ protected:
+  LinkThatIsMended() {
+    first_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+    EXPECT_TRUE(link_->state().is(LinkState::up));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(BySideThat, LinkThatIsMended, testing::Bool(), side_of);
 
 TEST_P(LinkThatIsMended, is_counted_as_long_as_it_is_mended) {
   EXPECT_EQ(mender_.next_deadline(), base::kForever);
