@@ -127,16 +127,14 @@ void Link::come_up() {
     state_.advance(LinkState::up);
     return base::log(LogLevel::info, "the link to {} is in order again", name());
   }
-  auto data = setup_.take();
-  if (!data.ok()) return suspend(data.status());
-  made_ = std::move(*data);
-  be_up(LinkState::up);
-}
-
-// For the first time.
-void Link::be_up(LinkState::Phase phase) {
+  const bool is_mended = state_.is(LinkState::setup_mending);
+  if (!is_mended) {
+    auto data = setup_.take();
+    if (!data.ok()) return suspend(data.status());
+    made_ = std::move(*data);
+  }
   data_.store(made_.get(), std::memory_order_release);
-  state_.advance(phase);
+  state_.advance(is_mended ? LinkState::mending : LinkState::up);
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice()->transport);
   owner_.on_up(*this);
 }
@@ -156,14 +154,10 @@ void Link::on_stream(transport::DataStream stream) {
 
 // ----------------------------------------------------------------------------------------- mending
 
-// The peer may have all of the setup and know that this side does.
-bool Link::may_be_up() const {
-  const bool is_set_up = state_.is(LinkState::setting_up) || state_.is(LinkState::setup_suspended);
-  return state_.is(LinkState::setup_mending) || (is_set_up && setup_.has_told());
-}
-
 bool Link::can_mend() const {
-  return control_.keeps() && (state_.connected() || may_be_up()) && choice()->number != 0 &&
+  const bool is_set_up = state_.is(LinkState::setting_up) || state_.is(LinkState::setup_suspended);
+  const bool may_be_up = state_.is(LinkState::setup_mending) || (is_set_up && setup_.has_told());
+  return control_.keeps() && (state_.connected() || may_be_up) && choice()->number != 0 &&
          transport_->capabilities().mends != 0;
 }
 
@@ -186,7 +180,7 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
                   const transport::StreamToken& token) {
   const Doing doing(*this);
   break_off(Status(Code::peer_lost, "the peer has found its connection broken"));
-  if (state_.is(LinkState::setup_mending)) be_up(LinkState::mending);  // the peer has it
+  if (state_.is(LinkState::setup_mending)) come_up();  // to the peer it is
   if (state_.has_ended()) return;
   liveness_.heard = context_.reactor->clock().now_ns();
   if (context_.initiator)

@@ -159,10 +159,8 @@ class Link final : private ControlConnection::Handler,
   void handle(std::span<const std::byte> message);
   void on_setup(std::span<const std::byte> message);
   void come_up();
-  void be_up(LinkState::Phase phase);
   void suspend(const Status& cause);
   void break_off(const Status& cause);
-  bool may_be_up() const;
   void lose(const Status& cause, bool final = false);
   void say_ending(const Status& cause, bool retry);
   void conclude(const Status& cause, bool final);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -39,6 +40,8 @@ struct Fate {
   bool comes_back = false;  // it was killed, and others are not told: another takes its place
   bool ends = false;        // as all do in the end, when no query runs
   bool is_narrow = false;
+  /// Processes that its session waits for while it opens, in vain if one of them goes; none once it is open.
+  std::set<uint32_t> opens_with;
 
   bool is_lost() const { return lost_at != base::kForever; }
   bool leaves() const { return leaves_at != base::kForever; }
@@ -49,6 +52,12 @@ struct ChurnLedger {
   Ledger queries;                    // by index, as of a fixed cluster
   std::vector<QueryOfProcesses> of;  // by index
   std::vector<Fate> fates;           // by process
+  /// The session of that process does not open, for one that it waits for has gone.
+  bool opens_in_vain(const Fate& fate) const {
+    return std::any_of(fate.opens_with.begin(), fate.opens_with.end(), [&](uint32_t process) {
+      return fates[process].is_lost() || fates[process].leaves();
+    });
+  }
   /// When a process has let go of a link, as its other end was drained: by (the one, the other).
   std::map<std::pair<uint32_t, uint32_t>, base::Nanoseconds> let_go;
   std::string story;                        // what was decided, a line each

@@ -114,8 +114,8 @@ void Members::order_drain(Process& process, Process& other) {
       if (!process.core().membership().connected(plan_.run.queries[q].issuer))
         of.too_late.insert(number);
     }
+    process.drains[number] = other.id();
     const Status drained = Nodes(process.session()).drain(number);
-    process.drains.insert(number);
     if (!drained.ok()) {
       world_.violation(
           fmt::format("{} cannot drain {}: {}", process.name(), other.name(), drained.to_string()));
@@ -187,15 +187,15 @@ void Members::list_at_open(Process& process, uint32_t number) {
 
 // From its fiber. Whoever waits for others while they go may wait in vain: then it is removed. Returns whether it has opened.
 bool Members::open(Process& process, const List& list, bool waits) {
+  if (waits) {
+    for (const auto& [number, other] : process.told) process.fate().opens_with.insert(other);
+  }
   const Status opened = process.open(list, waits);
-  if (opened.ok()) return true;
-  const auto any_goes = [&] {
-    return std::any_of(process.told.begin(), process.told.end(), [&](const auto& each) {
-      const Fate& fate = ledger_.fates[each.second];
-      return fate.is_lost() || fate.leaves();
-    });
-  };
-  if (!waits || !any_goes())
+  if (opened.ok()) {
+    process.fate().opens_with.clear();
+    return true;
+  }
+  if (!ledger_.opens_in_vain(process.fate()))
     world_.violation(fmt::format("{} cannot open: {}", process.name(), opened.to_string()));
   count("waited in vain");
   story(fmt::format("{} has not opened", process.name()));

@@ -105,8 +105,7 @@ void Process::listen() {
   listener.node_drained = [this](uint32_t number) {
     events_.drained.insert(number);
     events_.ended.insert(number);
-    if (const auto known = told.find(number); known != told.end())
-      ledger_.let_go.try_emplace({who_.id, known->second}, world_.now());
+    note_let_go(number);
   };
   listener.node_removed = [this](uint32_t number) {
     ++events_.removed[number];
@@ -114,6 +113,12 @@ void Process::listen() {
     events_.ended.insert(number);
   };
   session_->listen(std::move(listener));
+}
+
+// For it is drained.
+void Process::note_let_go(uint32_t number) {
+  if (const auto drained = drains.find(number); drained != drains.end())
+    ledger_.let_go.try_emplace({who_.id, drained->second}, world_.now());
 }
 
 // Only those of which something can have cost the link.
@@ -124,20 +129,25 @@ void Process::on_lost(uint32_t number, const Status& cause) {
   if (fate().is_lost() || fate().leaves() || fate().ends || known == told.end()) return;
   const Fate& other = ledger_.fates[known->second];
   // The end of a link that is let go of may be lost with its connection.
-  if (other.is_lost() || other.leaves() || other.ends ||
+  if (other.is_lost() || other.leaves() || other.ends || ledger_.opens_in_vain(other) ||
       ledger_.let_go.contains({known->second, who_.id}))
     return;
   world_.violation(fmt::format("{} has lost node {}, to which nothing happened: {}", name(), number,
                                cause.to_string()));
 }
 
-// Links that have ended though nobody was told of anything were let go as idle.
+// Links that have ended though nobody was told of anything were let go as idle, or the node has been drained, which is told
+// next.
 void Process::note_links(const session::Membership& membership) {
   if (membership.link_changes() == seen_.changes) return;
   seen_.changes = membership.link_changes();
   const std::set<uint32_t> linked = membership.linked();
   for (const uint32_t number : seen_.nodes) {
     if (linked.contains(number) || events_.ended.contains(number)) continue;
+    if (drains.contains(number)) {
+      note_let_go(number);
+      continue;
+    }
     ++events_.lost[number];
     if (number > who_.number) ++ledger_.changes["link let go as idle"];
   }

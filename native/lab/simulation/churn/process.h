@@ -73,10 +73,10 @@ class Process {
   bool is_dead() const { return life_.is_dead; }
   bool is_gone() const { return life_.is_gone; }
 
-  /// By number: the processes that it is to know (ordered), and those that it was told of.
+  /// By number: the processes that it is to know (ordered), and those that it was told of. One that has come back is not told.
   std::map<uint32_t, uint32_t> knows;
   std::map<uint32_t, uint32_t> told;
-  std::set<uint32_t> drains;  // numbers that it was told to drain
+  std::map<uint32_t, uint32_t> drains;  // which it was told to drain
 
  private:
   struct Who {
@@ -104,6 +104,7 @@ class Process {
   Result<base::Settings> settings(const std::map<uint32_t, std::string>& list, bool waits) const;
   void listen();
   void on_lost(uint32_t number, const Status& cause);
+  void note_let_go(uint32_t number);
   void note_links(const session::Membership& membership);
   void start_programs();
   void spawn(std::string name, std::function<void()> body);
