@@ -236,8 +236,80 @@ TEST_F(NotLinkedYet, a_node_that_is_removed_is_lost_to_the_queries_that_wait_for
   EXPECT_EQ(sent(), 0u);
 }
 
-TEST_F(NotLinkedYet, a_query_of_a_process_that_is_gone_is_refused) {
-  expect_error(here().declare({5, 1000, 0, 0}, {0, 2, 3}), Code::query_ended, {});
+TEST_F(NotLinkedYet, a_query_of_a_process_that_is_gone_was_lost_with_it) {
+  const QueryId id{5, 1000, 0, 0};
+  const auto lost = [&] {
+    expect_error(here().declare(id, {0, 2, 3}), Code::peer_lost, {"node 0"});
+    expect_error(here().use(id).status(), Code::peer_lost, {"node 0"});
+  };
+  lost();
+  here().on_peer_joined(0, 4000);
+  lost();
+  here().on_peer_lost(0, kLost);
+  here().on_node_removed(0);
+  lost();
+}
+
+/// Node 1 is not linked with node 0, whose query has failed, and has ended on node 2. No node waits for a link any more.
+class EndedElsewhere : public testing::Test {
+ protected:
+  EndedElsewhere() {
+    for (const auto& [one, other] : {std::pair(0u, 1u), std::pair(1u, 0u)}) {
+      cluster_[one].on_peer_lost(other, kLost);
+      cluster_[one].on_peer_joined(other, 4000);  // another process than the one that comes
+      cluster_[one].on_peer_lost(other, kLost);
+      cluster_[one].on_node_removed(other);
+      cluster_[one].on_node_added(other);
+    }
+    const QueryId id = cluster_[0].begin();
+    for (const uint32_t n : {0u, 1u, 2u}) EXPECT_TRUE(is_ok(cluster_[n].declare(id, {0, 2, 4})));
+    late_ = cluster_.use(1, id);
+    const auto elsewhere = cluster_.use(2, id);
+    EXPECT_TRUE(is_ok(cluster_[0].cancel(id, kCancelled)));
+    cluster_[0].end(*cluster_.use(0, id), 0);
+    cluster_.deliver(0, 2);
+    cluster_[2].end(*elsewhere, 4);
+    cluster_.deliver(2, 0);
+    for (const base::Nanoseconds now : {base::Nanoseconds{10}, 10 + kTimeouts.link_ns})
+      cluster_[0].on_tick(now);
+    cluster_.deliver(0, 2);
+    cluster_.deliver(2, 0);
+    EXPECT_EQ(cluster_[0].running_count() + cluster_[2].running_count(), 0u);
+    EXPECT_FALSE(late_->failed());
+  }
+
+  QueryCluster cluster_{3, true};
+  std::shared_ptr<Query> late_;
+};
+
+TEST_F(EndedElsewhere, a_query_tells_who_waits_for_its_rows_why_it_failed) {
+  cluster_[1].await(*late_, 2, 7, std::vector<uint32_t>{4}, {});
+  cluster_.deliver(1, 2);
+  cluster_.deliver(2, 1);
+  expect_error(late_->cause(), kCancelled.code(), {kCancelled.message()});
+}
+
+TEST_F(EndedElsewhere, a_query_tells_who_ends_it_why_it_failed) {
+  cluster_[1].end(*late_, 2);
+  for (const uint32_t n : {0u, 1u}) cluster_[n].on_peer_joined(1 - n, 1001 - n);
+  cluster_.deliver(1, 0);
+  cluster_.deliver(0, 1);
+  EXPECT_TRUE(late_->outcome_known());
+  expect_error(late_->outcome(), kCancelled.code(), {kCancelled.message()});
+}
+
+TEST_F(EndedElsewhere, a_query_has_only_ended_when_many_have_failed_since) {
+  for (size_t i = 0; i < EndedQueries::kFailureLimit; ++i) {
+    const QueryId id = cluster_[2].begin();
+    EXPECT_TRUE(is_ok(cluster_[2].declare(id, {4})));
+    const auto query = cluster_.use(2, id);
+    cluster_[2].fail(*query, kLost);
+    cluster_[2].end(*query, 4);
+  }
+  cluster_[1].await(*late_, 2, 7, std::vector<uint32_t>{4}, {});
+  cluster_.deliver(1, 2);
+  cluster_.deliver(2, 1);
+  expect_error(late_->cause(), Code::query_ended, {"node 2"});
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ bool ClusterView::may_live(const QueryId& id) const {
 
 Status ClusterView::loss(uint32_t node) const {
   if (const auto lost = losses_.find(node); lost != losses_.end()) return lost->second;
-  return base::error(Code::peer_lost,
-                     "{} is missing: it has not come {}since this node opened its session",
-                     name(node), nodes_change() ? "" : "back ")
+  return base::error(Code::peer_lost, "{} is missing: it {}", name(node),
+                     nodes_change() ? "was not added to the session of this node, or was removed"
+                                    : "has not come back since this node opened its session")
       .of_node(node);
 }
 

@@ -1,5 +1,8 @@
 #include "shuffle/query/ended_queries.h"
 
+#include <algorithm>
+#include <new>
+
 namespace faro::shuffle {
 
 bool EndedQueries::contains(const QueryId& id) const {
@@ -30,6 +33,22 @@ void EndedQueries::raise(uint32_t issuer, uint64_t counter) {
 uint64_t EndedQueries::low_water(uint32_t issuer) const {
   const auto known = of_issuer_.find(issuer);
   return known == of_issuer_.end() ? 0 : known->second.low_water;
+}
+
+void EndedQueries::remember_failure(const QueryId& id, const Status& outcome) noexcept {
+  if (outcome.ok()) return;
+  try {
+    failures_.emplace_back(id, outcome);
+  } catch (const std::bad_alloc&) {
+    return;  // who asks is told that it has ended
+  }
+  if (failures_.size() > kFailureLimit) failures_.pop_front();
+}
+
+const Status* EndedQueries::failure(const QueryId& id) const {
+  const auto known = std::find_if(failures_.rbegin(), failures_.rend(),
+                                  [&](const auto& failure) { return failure.first == id; });
+  return known == failures_.rend() ? nullptr : &known->second;
 }
 
 // What follows the mark without a gap moves it.

@@ -1,18 +1,25 @@
-// EndedQueries: which queries have ended, by issuer: all up to a low-water mark, and some above it.
+// EndedQueries: which queries have ended, by issuer: all up to a low-water mark, and some above it; and why the last ones
+// that failed have, for whoever asks late.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "faro/query.h"
+#include "faro/status.h"
 
 namespace faro::shuffle {
 
-/// Of the present incarnation of each issuer. Threads: under the table's lock.
+/// Marks are of the present incarnation of each issuer. Threads: under the table's lock.
 class EndedQueries {
  public:
+  /// Failures that are kept: some hundred bytes each, at most 2 KiB.
+  static constexpr size_t kFailureLimit = 256;
+
   bool contains(const QueryId& id) const;
   void add(const QueryId& id);
   /// The same on the word of the issuer alone: what is remembered above its mark has a limit.
@@ -22,6 +29,11 @@ class EndedQueries {
   uint64_t low_water(uint32_t issuer) const;
   /// A new incarnation begins with none.
   void forget(uint32_t issuer) { of_issuer_.erase(issuer); }
+
+  /// A query is over. Nothing is remembered if it went well, or if there is no memory for it.
+  void remember_failure(const QueryId& id, const Status& outcome) noexcept;
+  /// Why it failed; nullptr: it did not, or too many have since.
+  const Status* failure(const QueryId& id) const;
 
  private:
   static constexpr size_t kUnverifiedLimit = 65536;
@@ -33,6 +45,7 @@ class EndedQueries {
   static void join(Ended& ended);
 
   std::map<uint32_t, Ended> of_issuer_;
+  std::deque<std::pair<QueryId, Status>> failures_;  // the last one at the end
 };
 
 }  // namespace faro::shuffle

@@ -74,10 +74,24 @@ Status KnownQueries::why_not(const QueryId& id) const {
         .of_node(id.issuer)
         .of_query(id);
   }
+  // The next process with that number has not come yet.
+  if (is_known_issuer && !cluster.may_live(id) && !context_.ended.contains(id)) {
+    return base::error(Code::peer_lost,
+                       "query {} was begun by a process that was {} before it was lost or removed: "
+                       "it has ended with it",
+                       id.to_string(), cluster.name(id.issuer))
+        .of_node(id.issuer)
+        .of_query(id);
+  }
   const bool never_begun = id.issuer == cluster.own() && id.counter > begun_;
   return base::error(Code::query_ended, "query {} {} {}", id.to_string(),
                      never_begun ? "was never begun by" : "has ended on", cluster.own_name())
       .of_query(id);
+}
+
+Status KnownQueries::why_over(const QueryId& id) const {
+  const Status* const failure = context_.ended.failure(id);
+  return failure != nullptr ? *failure : why_not(id);
 }
 
 // Where nodes come and go, "all workers" would be others on each node.
@@ -224,6 +238,7 @@ void KnownQueries::forget_settled_unverified() {
 void KnownQueries::forget(TrackedQuery& query) {
   const auto known = queries_.find(query.id);
   if (known == queries_.end() || known->second.get() != &query) return;  // a worker still has it
+  context_.ended.remember_failure(query.id, query.outcome());
   base::log(LogLevel::debug, "{}: query {} has ended: {}", context_.cluster.own_name(),
             query.id.to_string(), query.outcome().ok() ? "done" : "failed");
   const Pointer last = std::move(known->second);

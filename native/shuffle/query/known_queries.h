@@ -50,6 +50,8 @@ class KnownQueries {
   Status check_declared(const QueryId& id) const;
   /// Why a query that is not known cannot be used: it cannot live, or else there are too many.
   Status why_not(const QueryId& id) const;
+  /// What a peer is told that asks for a query which cannot live: why it failed, if that is still known.
+  Status why_over(const QueryId& id) const;
 
   /// This node has to do with it from now on.
   void verify(TrackedQuery& query, Outbound& out);

@@ -40,9 +40,13 @@ KnownQueries::Pointer PeerMessages::query_that_peer_may_fail(uint32_t peer, cons
   KnownQueries::Pointer query = remembers ? known_.hear(id, peer, out) : known_.find(id);
   if (!decides(id)) return query;
   if (query == nullptr) {
+    const Status* const failure = context_.ended.failure(id);
     out.send(peer,
              outcome_of(id, context_.cluster.own(),
-                        base::error(Code::query_ended, "query {} has ended", id.to_string()), 0));
+                        failure != nullptr
+                            ? *failure
+                            : base::error(Code::query_ended, "query {} has ended", id.to_string()),
+                        0));
     return nullptr;
   }
   if (query->unverified() != nullptr || query->nodes().contains(peer)) return query;
@@ -108,7 +112,7 @@ bool PeerMessages::on_await(uint32_t peer, const wire::QueryMessage& message, Ou
   const KnownQueries::Pointer query = known_.hear(id, peer, out);
   if (query == nullptr) {
     // It has come too late for a query that has ended here.
-    if (!known_.can_live(id)) out.send(peer, failure_of(id, cluster.own(), known_.why_not(id)));
+    if (!known_.can_live(id)) out.send(peer, failure_of(id, cluster.own(), known_.why_over(id)));
     return false;
   }
   if (!query->nodes().contains(peer)) return false;

@@ -14,7 +14,7 @@ bool tells_of_no_link(const Status& cause) {
          cause.message().find("was not linked") != std::string_view::npos;
 }
 
-// A link that there is no memory for is waited for in vain; then some have given the query up that others still know.
+// A link that there is no memory for is waited for in vain.
 bool lacks_a_link(const ChurnLedger& ledger, uint32_t index) {
   const QueryOfProcesses& of = ledger.of[index];
   const auto& endings = ledger.queries.queries[index].endings;
@@ -50,8 +50,7 @@ const char* excuse_of(const ChurnLedger& ledger, uint32_t index, const Ending& e
         return "node had let go of a drained one";
     }
   }
-  if (code != Code::peer_lost && code != Code::query_ended) return nullptr;
-  return lacks_a_link(ledger, index) ? "no memory for a link" : nullptr;
+  return code == Code::peer_lost && lacks_a_link(ledger, index) ? "no memory for a link" : nullptr;
 }
 
 std::string at_worker(uint32_t worker, const Ending& ending) {
