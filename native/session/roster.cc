@@ -314,7 +314,7 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   // try again.
   return refuse(
       fmt::format("node number {} is taken: {} has joined with it from {}, now {} wants it too",
-                  number, name, link->control().peer_address(), from),
+                  number, name, link->context().peer_address, from),
       true);
 }
 
