@@ -3,10 +3,12 @@
 
 #include <jni.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "faro/c.h"
@@ -27,8 +29,24 @@ struct Counter {
 };
 
 #define FARO_COUNTER(name) \
-  { #name, &Metrics::name }
+  Counter<Metrics> { #name, &Metrics::name }
 
+// Those of rings, which lanes, links and channels have.
+template <typename Metrics>
+constexpr std::array kOfRings{FARO_COUNTER(frames_sent),        FARO_COUNTER(bytes_sent),
+                              FARO_COUNTER(transfers),          FARO_COUNTER(no_room),
+                              FARO_COUNTER(frames_received),    FARO_COUNTER(bytes_received),
+                              FARO_COUNTER(read_notifications), FARO_COUNTER(unreleased_bytes)};
+
+template <typename Metrics, size_t kFirst, size_t kMore>
+constexpr auto joined(const std::array<Counter<Metrics>, kFirst>& first,
+                      const std::array<Counter<Metrics>, kMore>& more) {
+  std::array<Counter<Metrics>, kFirst + kMore> all{};
+  std::copy(more.begin(), more.end(), std::copy(first.begin(), first.end(), all.begin()));
+  return all;
+}
+
+// The counters of each kind, in the order of its record in Java.
 template <typename T>
 struct Counters;
 
@@ -36,7 +54,7 @@ template <>
 struct Counters<SessionMetrics> {
   using Metrics = SessionMetrics;
   static constexpr const char* kOf = "session";
-  static constexpr Counter<Metrics> kAll[] = {
+  static constexpr std::array kAll{
       FARO_COUNTER(overflow_memory_bytes), FARO_COUNTER(overflow_memory_peak_bytes),
       FARO_COUNTER(overflow_file_bytes),   FARO_COUNTER(overflow_file_peak_bytes),
       FARO_COUNTER(queries_running),       FARO_COUNTER(queries_failed)};
@@ -46,109 +64,89 @@ template <>
 struct Counters<WorkerMetrics> {
   using Metrics = WorkerMetrics;
   static constexpr const char* kOf = "worker";
-  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(rows_sent),
-                                              FARO_COUNTER(rows_received),
-                                              FARO_COUNTER(rows_dropped),
-                                              FARO_COUNTER(waits),
-                                              FARO_COUNTER(sleeps),
-                                              FARO_COUNTER(blocked_ns),
-                                              FARO_COUNTER(frames_spilled),
-                                              FARO_COUNTER(bytes_spilled),
-                                              FARO_COUNTER(frames_out_overflow),
-                                              FARO_COUNTER(bytes_out_overflow),
-                                              FARO_COUNTER(open_shuffles),
-                                              FARO_COUNTER(operations),
-                                              FARO_COUNTER(held_frames)};
+  static constexpr std::array kAll{FARO_COUNTER(rows_sent),
+                                   FARO_COUNTER(rows_received),
+                                   FARO_COUNTER(rows_dropped),
+                                   FARO_COUNTER(waits),
+                                   FARO_COUNTER(sleeps),
+                                   FARO_COUNTER(blocked_ns),
+                                   FARO_COUNTER(frames_spilled),
+                                   FARO_COUNTER(bytes_spilled),
+                                   FARO_COUNTER(frames_out_overflow),
+                                   FARO_COUNTER(bytes_out_overflow),
+                                   FARO_COUNTER(open_shuffles),
+                                   FARO_COUNTER(operations),
+                                   FARO_COUNTER(held_frames)};
+};
+
+template <>
+struct Counters<LaneMetrics> {
+  static constexpr const char* kOf = "lane";
+  static constexpr auto kAll = kOfRings<LaneMetrics>;
 };
 
 template <>
 struct Counters<LinkMetrics> {
   using Metrics = LinkMetrics;
   static constexpr const char* kOf = "link";
-  static constexpr Counter<Metrics> kAll[] = {
-      FARO_COUNTER(frames_sent),     FARO_COUNTER(bytes_sent),
-      FARO_COUNTER(transfers),       FARO_COUNTER(frames_received),
-      FARO_COUNTER(bytes_received),  FARO_COUNTER(read_notifications),
-      FARO_COUNTER(posts),           FARO_COUNTER(writes),
-      FARO_COUNTER(notifications),   FARO_COUNTER(credit_returns),
-      FARO_COUNTER(signalled_posts), FARO_COUNTER(completions),
-      FARO_COUNTER(network_events),  FARO_COUNTER(no_room),
-      FARO_COUNTER(unreleased_bytes)};
-};
-
-template <>
-struct Counters<LaneMetrics> {
-  using Metrics = LaneMetrics;
-  static constexpr const char* kOf = "lane";
-  static constexpr Counter<Metrics> kAll[] = {
-      FARO_COUNTER(frames_sent),    FARO_COUNTER(bytes_sent),
-      FARO_COUNTER(transfers),      FARO_COUNTER(frames_received),
-      FARO_COUNTER(bytes_received), FARO_COUNTER(read_notifications),
-      FARO_COUNTER(no_room),        FARO_COUNTER(unreleased_bytes)};
+  static constexpr auto kAll =
+      joined(kOfRings<Metrics>,
+             std::array{FARO_COUNTER(posts), FARO_COUNTER(writes), FARO_COUNTER(notifications),
+                        FARO_COUNTER(credit_returns), FARO_COUNTER(signalled_posts),
+                        FARO_COUNTER(completions), FARO_COUNTER(network_events)});
 };
 
 template <>
 struct Counters<faro_shuffle_metrics> {
   using Metrics = faro_shuffle_metrics;
   static constexpr const char* kOf = "shuffle";
-  static constexpr Counter<Metrics> kAll[] = {
-      FARO_COUNTER(blocked_on_room), FARO_COUNTER(blocked_on_room_ns),
-      FARO_COUNTER(blocked_on_rows), FARO_COUNTER(blocked_on_rows_ns)};
+  static constexpr std::array kAll{FARO_COUNTER(blocked_on_room), FARO_COUNTER(blocked_on_room_ns),
+                                   FARO_COUNTER(blocked_on_rows), FARO_COUNTER(blocked_on_rows_ns)};
 };
 
 template <>
 struct Counters<faro_sent_metrics> {
   using Metrics = faro_sent_metrics;
   static constexpr const char* kOf = "sent";
-  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(rows),
-                                              FARO_COUNTER(bytes),
-                                              FARO_COUNTER(frames),
-                                              FARO_COUNTER(no_room),
-                                              FARO_COUNTER(rows_out_overflow),
-                                              FARO_COUNTER(bytes_out_overflow)};
+  static constexpr std::array kAll{FARO_COUNTER(rows),
+                                   FARO_COUNTER(bytes),
+                                   FARO_COUNTER(frames),
+                                   FARO_COUNTER(no_room),
+                                   FARO_COUNTER(rows_out_overflow),
+                                   FARO_COUNTER(bytes_out_overflow)};
 };
 
 template <>
 struct Counters<faro_received_metrics> {
   using Metrics = faro_received_metrics;
   static constexpr const char* kOf = "received";
-  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(rows), FARO_COUNTER(bytes),
-                                              FARO_COUNTER(batches), FARO_COUNTER(rows_spilled),
-                                              FARO_COUNTER(bytes_spilled)};
+  static constexpr std::array kAll{FARO_COUNTER(rows), FARO_COUNTER(bytes), FARO_COUNTER(batches),
+                                   FARO_COUNTER(rows_spilled), FARO_COUNTER(bytes_spilled)};
 };
 
 template <>
 struct Counters<faro_endpoint_metrics> {
   using Metrics = faro_endpoint_metrics;
   static constexpr const char* kOf = "endpoint";
-  static constexpr Counter<Metrics> kAll[] = {
-      FARO_COUNTER(channels_opened), FARO_COUNTER(channels_closed),
-      FARO_COUNTER(channels_lost),   FARO_COUNTER(channels_refused),
-      FARO_COUNTER(memory_bytes),    FARO_COUNTER(memory_limit_bytes),
-      FARO_COUNTER(polls),           FARO_COUNTER(events),
-      FARO_COUNTER(waits),           FARO_COUNTER(sleeps)};
+  static constexpr std::array kAll{FARO_COUNTER(channels_opened), FARO_COUNTER(channels_closed),
+                                   FARO_COUNTER(channels_lost),   FARO_COUNTER(channels_refused),
+                                   FARO_COUNTER(memory_bytes),    FARO_COUNTER(memory_limit_bytes),
+                                   FARO_COUNTER(polls),           FARO_COUNTER(events),
+                                   FARO_COUNTER(waits),           FARO_COUNTER(sleeps)};
 };
 
 template <>
 struct Counters<faro_channel_traffic> {
   using Metrics = faro_channel_traffic;
   static constexpr const char* kOf = "channel";
-  static constexpr Counter<Metrics> kAll[] = {FARO_COUNTER(frames_sent),
-                                              FARO_COUNTER(bytes_sent),
-                                              FARO_COUNTER(transfers),
-                                              FARO_COUNTER(no_room),
-                                              FARO_COUNTER(frames_received),
-                                              FARO_COUNTER(bytes_received),
-                                              FARO_COUNTER(read_notifications),
-                                              FARO_COUNTER(unreleased_bytes),
-                                              FARO_COUNTER(mended)};
+  static constexpr auto kAll = joined(kOfRings<Metrics>, std::array{FARO_COUNTER(mended)});
 };
 
 #undef FARO_COUNTER
 
 // No counter of faro/metrics.h is left out: they stand behind each other, after what they are of.
 template <typename T>
-constexpr size_t kCountersBytes = sizeof(Counters<T>::kAll) / sizeof(Counter<T>) * sizeof(uint64_t);
+constexpr size_t kCountersBytes = Counters<T>::kAll.size() * sizeof(uint64_t);
 static_assert(sizeof(WorkerMetrics) == sizeof(uint64_t) + kCountersBytes<WorkerMetrics>);
 static_assert(sizeof(LaneMetrics) == 2 * sizeof(uint32_t) + kCountersBytes<LaneMetrics>);
 static_assert(sizeof(LinkMetrics) == sizeof(uint64_t) + sizeof(std::string) + sizeof(uint64_t) +
@@ -185,6 +183,27 @@ jlongArray longs_of(JNIEnv* env, const std::vector<jlong>& values) {
   return array;
 }
 
+// Numbers, and texts that belong to them, one per line.
+struct Told {
+  std::vector<jlong> values;
+  std::string texts;
+};
+
+// The two, for NativeMetrics.java. Null without memory: an exception is pending then.
+jobjectArray told(JNIEnv* env, const Told& all) {
+  const jclass object = env->FindClass("java/lang/Object");
+  if (object == nullptr) return nullptr;
+  const jobjectArray told = env->NewObjectArray(2, object, nullptr);
+  if (told == nullptr) return nullptr;
+  const jlongArray numbers = longs_of(env, all.values);
+  if (numbers == nullptr) return nullptr;
+  env->SetObjectArrayElement(told, 0, numbers);
+  const jbyteArray texts = bytes_of(env, all.texts);
+  if (texts == nullptr) return nullptr;
+  env->SetObjectArrayElement(told, 1, texts);
+  return told;
+}
+
 // One line per counter: of what, tab, name.
 jbyteArray names(JNIEnv* env, jclass) {
   std::string text;
@@ -200,42 +219,46 @@ jbyteArray names(JNIEnv* env, jclass) {
   return bytes_of(env, text);
 }
 
-// What NativeMetrics.java reads: the numbers of workers, links and lanes; the session's counters;
-// of each worker its number and counters; of each link its node, 1 if it is connected, and counters;
-// of each lane sender, receiver and counters. Null if the session was closed.
-jlongArray snapshot(JNIEnv* env, jclass, jlong handle) {
+// Of workers, links and lanes how many and each; the session's counters. Of a worker its number and counters; of a link its
+// node, 1 if it is connected, and counters, and as text its transport; of a lane sender, receiver and counters. Null if the
+// session was closed.
+jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return nullptr;
   const SessionMetrics metrics = state->session->metrics();
-  std::vector<jlong> values;
-  for (const size_t count : {metrics.workers.size(), metrics.links.size(), metrics.lanes.size()})
-    values.push_back(static_cast<jlong>(count));
-  append_values(values, metrics);
+  Told all;
+  std::vector<jlong>& values = all.values;
+  values.push_back(static_cast<jlong>(metrics.workers.size()));
   for (const WorkerMetrics& worker : metrics.workers) {
     values.push_back(worker.worker);
     append_values(values, worker);
   }
+  values.push_back(static_cast<jlong>(metrics.links.size()));
   for (const LinkMetrics& link : metrics.links) {
     values.insert(values.end(), {link.node, link.connected ? 1 : 0});
     append_values(values, link);
+    all.texts.append(link.transport).append("\n");
   }
+  values.push_back(static_cast<jlong>(metrics.lanes.size()));
   for (const LaneMetrics& lane : metrics.lanes) {
     values.insert(values.end(), {lane.sender, lane.receiver});
     append_values(values, lane);
   }
-  return longs_of(env, values);
+  append_values(values, metrics);
+  return told(env, all);
 }
 
-// Appends of a shuffle: stage, worker, counters; how many receivers and senders; the number and counters of each.
+// Appends of a shuffle: stage, worker, counters; how many receivers, the number and counters of each; the same of senders.
 void append_shuffle(void* to, const faro_shuffle_metrics* shuffle) {
   auto& values = *static_cast<std::vector<jlong>*>(to);
   values.insert(values.end(), {shuffle->stage, shuffle->worker});
   append_values(values, *shuffle);
-  values.insert(values.end(), {shuffle->sent_count, shuffle->received_count});
+  values.push_back(shuffle->sent_count);
   for (uint32_t i = 0; i < shuffle->sent_count; ++i) {
     values.push_back(shuffle->sent[i].receiver);
     append_values(values, shuffle->sent[i]);
   }
+  values.push_back(shuffle->received_count);
   for (uint32_t i = 0; i < shuffle->received_count; ++i) {
     values.push_back(shuffle->received[i].sender);
     append_values(values, shuffle->received[i]);
@@ -272,66 +295,48 @@ jlongArray shuffle(JNIEnv* env, jclass, jlong handle) {
               faro_shuffle_read_metrics(state->shuffle.get(), append_shuffle, &values));
 }
 
-// The transport of each link, one per line. Null if the session was closed.
-jbyteArray transports(JNIEnv* env, jclass, jlong handle) {
-  const std::shared_ptr<SessionState> state = sessions().find(handle);
-  if (state == nullptr) return nullptr;
-  std::string text;
-  for (const LinkMetrics& link : state->session->metrics().links)
-    text.append(link.transport).append("\n");
-  return bytes_of(env, text);
-}
-
 struct ToldChannels {
-  std::vector<jlong> values;
-  std::string texts;
+  Told all;
+  jlong count = 0;
 };
 
-// Appends of a channel: its name, poller, counters; three lines.
+// Appends of a channel: its name, poller, counters; as text peer, address and transport.
 void append_channel(void* to, const faro_channel_metrics* channel) {
-  auto& [values, texts] = *static_cast<ToldChannels*>(to);
-  values.insert(values.end(), {long_of(channel->channel), channel->poller});
-  append_values(values, channel->traffic);
+  auto& [all, count] = *static_cast<ToldChannels*>(to);
+  all.values.insert(all.values.end(), {long_of(channel->channel), channel->poller});
+  append_values(all.values, channel->traffic);
   for (const char* text : {channel->peer, channel->address, channel->transport})
-    texts.append(text).append("\n");
+    all.texts.append(text).append("\n");
+  ++count;
 }
 
-// Numbers and texts. The numbers: what faro/c.h has answered; the endpoint's counters; of all its channels; of each.
+// What faro/c.h has answered; the endpoint's counters; how many channels, and each; what all have carried.
 jobjectArray endpoint(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<EndpointState> state = endpoints().find(handle);
-  ToldChannels channels;
-  std::vector<jlong> values;
+  Told all;
   if (state == nullptr) {
-    values.push_back(fail(Code::closed, "the endpoint was closed"));
-  } else {
-    faro_endpoint_metrics metrics{};
-    metrics.size = sizeof metrics;
-    values.push_back(result(
-        faro_endpoint_read_metrics(state->handle.get(), &metrics, append_channel, &channels)));
-    append_values(values, metrics);
-    append_values(values, metrics.all);
-    values.insert(values.end(), channels.values.begin(), channels.values.end());
+    all.values.push_back(fail(Code::closed, "the endpoint was closed"));
+    return told(env, all);
   }
-  // Null without memory: an exception is pending then.
-  const jclass object = env->FindClass("java/lang/Object");
-  if (object == nullptr) return nullptr;
-  const jobjectArray told = env->NewObjectArray(2, object, nullptr);
-  if (told == nullptr) return nullptr;
-  const jlongArray numbers = longs_of(env, values);
-  if (numbers == nullptr) return nullptr;
-  env->SetObjectArrayElement(told, 0, numbers);
-  const jbyteArray texts = bytes_of(env, channels.texts);
-  if (texts == nullptr) return nullptr;
-  env->SetObjectArrayElement(told, 1, texts);
-  return told;
+  faro_endpoint_metrics metrics{};
+  metrics.size = sizeof metrics;
+  ToldChannels channels;
+  const faro_code answered =
+      faro_endpoint_read_metrics(state->handle.get(), &metrics, append_channel, &channels);
+  all.values.push_back(result(answered));
+  append_values(all.values, metrics);
+  all.values.push_back(channels.count);
+  const std::vector<jlong>& each = channels.all.values;
+  all.values.insert(all.values.end(), each.begin(), each.end());
+  append_values(all.values, metrics.all);
+  all.texts = std::move(channels.all.texts);
+  return told(env, all);
 }
 
-const std::array kMethods{method("names", "()[B", names),
-                          method("snapshot", "(J)[J", snapshot),
-                          method("shuffles", "(JJJI)[J", shuffles_of),
-                          method("shuffle", "(J)[J", shuffle),
-                          method("transports", "(J)[B", transports),
-                          method("endpoint", "(J)[Ljava/lang/Object;", endpoint)};
+const std::array kMethods{
+    method("names", "()[B", names), method("snapshot", "(J)[Ljava/lang/Object;", snapshot),
+    method("shuffles", "(JJJI)[J", shuffles_of), method("shuffle", "(J)[J", shuffle),
+    method("endpoint", "(J)[Ljava/lang/Object;", endpoint)};
 
 }  // namespace
 

@@ -5,13 +5,13 @@ package io.faro;
  *
  * @param sender number of the worker
  * @param receiver number of the worker
- * @param framesSent 0 if the sender is on another node, as the next two
+ * @param framesSent 0 if the sender is on another node, as the next three
  * @param bytesSent with headers and padding
  * @param transfers started by the sender
- * @param framesReceived 0 if the receiver is on another node, as the next two
+ * @param noRoom times that a frame found no room in its ring
+ * @param framesReceived 0 if the receiver is on another node, as the next three
  * @param bytesReceived with headers and padding
  * @param readNotifications sent by the receiver
- * @param noRoom times that a frame found no room in its ring
  * @param unreleasedBytes received and not released yet: held, or not received by the engine
  */
 public record LaneMetrics(
@@ -20,9 +20,9 @@ public record LaneMetrics(
     long framesSent,
     long bytesSent,
     long transfers,
+    long noRoom,
     long framesReceived,
     long bytesReceived,
     long readNotifications,
-    long noRoom,
     long unreleasedBytes)
     implements Counters {}

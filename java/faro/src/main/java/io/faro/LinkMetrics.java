@@ -10,9 +10,11 @@ package io.faro;
  * @param framesSent frames
  * @param bytesSent with headers and padding
  * @param transfers started by this end
+ * @param noRoom times that a frame found no room in its ring
  * @param framesReceived frames
  * @param bytesReceived with headers and padding
  * @param readNotifications sent by this end
+ * @param unreleasedBytes received and not released yet: held, or not received by the engine
  * @param posts calls that post work requests
  * @param writes work requests that carry rows
  * @param notifications messages that announce rows written, or rows read
@@ -20,8 +22,6 @@ package io.faro;
  * @param signalledPosts reported when completed
  * @param completions taken, for sends and receives
  * @param networkEvents that woke the network thread to take some
- * @param noRoom times that a frame found no room in its ring
- * @param unreleasedBytes received and not released yet: held, or not received by the engine
  */
 public record LinkMetrics(
     int node,
@@ -30,16 +30,16 @@ public record LinkMetrics(
     long framesSent,
     long bytesSent,
     long transfers,
+    long noRoom,
     long framesReceived,
     long bytesReceived,
     long readNotifications,
+    long unreleasedBytes,
     long posts,
     long writes,
     long notifications,
     long creditReturns,
     long signalledPosts,
     long completions,
-    long networkEvents,
-    long noRoom,
-    long unreleasedBytes)
+    long networkEvents)
     implements Counters {}

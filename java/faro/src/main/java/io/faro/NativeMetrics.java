@@ -3,33 +3,34 @@ package io.faro;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/** Reads the snapshots of jni/metrics.cc. */
+/** Reads the snapshots of jni/metrics.cc: each value, and each text, in the order in which it stands there. */
 final class NativeMetrics {
   private final long[] values;
-  private final String[] texts; // of links or channels
+  private final Iterator<String> texts; // of links or channels
   private int next;
 
   private NativeMetrics(long[] values, String lines) {
     this.values = values;
-    texts = lines.split("\n");
+    texts = lines.lines().iterator();
   }
 
-  private static FaroException sessionClosed() {
-    return new FaroException(Code.SESSION_CLOSED, "the session was closed");
+  /** Of numbers, and lines of text. */
+  private NativeMetrics(Object[] told) {
+    this((long[]) told[0], new String((byte[]) told[1], UTF_8));
   }
 
   /** The snapshot of the session with this handle; throws {@link Code#SESSION_CLOSED}. */
   static SessionMetrics of(long session) {
-    long[] values = snapshot(session);
-    byte[] transports = transports(session);
-    if (values == null || transports == null) {
-      throw sessionClosed();
+    Object[] told = snapshot(session);
+    if (told == null) {
+      throw new FaroException(Code.SESSION_CLOSED, "the session was closed");
     }
-    return new NativeMetrics(values, new String(transports, UTF_8)).session();
+    return new NativeMetrics(told).session();
   }
 
   /** Of the shuffles of a query that the session with this handle knows; throws {@link Code#SESSION_CLOSED}. */
@@ -50,8 +51,7 @@ final class NativeMetrics {
 
   /** Of the endpoint with this handle, which may be closed, but not destroyed. */
   static EndpointMetrics ofEndpoint(long endpoint) {
-    Object[] told = endpoint(endpoint);
-    NativeMetrics read = new NativeMetrics((long[]) told[0], new String((byte[]) told[1], UTF_8));
+    NativeMetrics read = new NativeMetrics(endpoint(endpoint));
     FaroException.checked(read.value());
     return read.endpoint();
   }
@@ -64,26 +64,11 @@ final class NativeMetrics {
   }
 
   private SessionMetrics session() {
-    int workers = index();
-    int links = index();
-    int lanes = index();
-    // The session's own counters come first here, but are last in the record.
-    long overflowMemory = value();
-    long overflowMemoryPeak = value();
-    long overflowFile = value();
-    long overflowFilePeak = value();
-    long running = value();
-    long failed = value();
     return new SessionMetrics(
-        list(workers, this::worker),
-        list(links, this::link),
-        list(lanes, this::lane),
-        overflowMemory,
-        overflowMemoryPeak,
-        overflowFile,
-        overflowFilePeak,
-        running,
-        failed);
+        list(index(), this::worker),
+        list(index(), this::link),
+        list(index(), this::lane),
+        value(), value(), value(), value(), value(), value());
   }
 
   private WorkerMetrics worker() {
@@ -93,9 +78,8 @@ final class NativeMetrics {
   }
 
   private LinkMetrics link() {
-    int node = index();
     return new LinkMetrics(
-        node, texts[node], value() == 1, value(), value(), value(), value(), value(), value(),
+        index(), texts.next(), value() == 1, value(), value(), value(), value(), value(), value(),
         value(), value(), value(), value(), value(), value(), value(), value(), value());
   }
 
@@ -105,21 +89,9 @@ final class NativeMetrics {
   }
 
   private ShuffleMetrics shuffle(QueryId query) {
-    int stage = index();
-    int worker = index();
-    long[] blocked = {value(), value(), value(), value()};
-    int receivers = index();
-    int senders = index();
     return new ShuffleMetrics(
-        query,
-        stage,
-        worker,
-        blocked[0],
-        blocked[1],
-        blocked[2],
-        blocked[3],
-        list(receivers, this::sent),
-        list(senders, this::received));
+        query, index(), index(), value(), value(), value(), value(), list(index(), this::sent),
+        list(index(), this::received));
   }
 
   private SentMetrics sent() {
@@ -130,32 +102,15 @@ final class NativeMetrics {
     return new ReceivedMetrics(index(), value(), value(), value(), value(), value());
   }
 
-  // Each channel comes behind the endpoint's counters.
   private EndpointMetrics endpoint() {
-    long[] counted = Stream.generate(this::value).limit(10).mapToLong(Long::longValue).toArray();
-    ChannelTraffic all = traffic();
-    List<ChannelMetrics> channels = new ArrayList<>();
-    while (next < values.length) {
-      channels.add(channel(3 * channels.size()));
-    }
     return new EndpointMetrics(
-        counted[0],
-        counted[1],
-        counted[2],
-        counted[3],
-        counted[4],
-        counted[5],
-        counted[6],
-        counted[7],
-        counted[8],
-        counted[9],
-        List.copyOf(channels),
-        all);
+        value(), value(), value(), value(), value(), value(), value(), value(), value(), value(),
+        list(index(), this::channel), traffic());
   }
 
-  private ChannelMetrics channel(int text) {
+  private ChannelMetrics channel() {
     return new ChannelMetrics(
-        value(), index(), texts[text], texts[text + 1], texts[text + 2], traffic());
+        value(), index(), texts.next(), texts.next(), texts.next(), traffic());
   }
 
   private ChannelTraffic traffic() {
@@ -178,9 +133,8 @@ final class NativeMetrics {
   /** One line per counter: what it belongs to, tab, its name; for the test that compares. */
   static native byte[] names();
 
-  private static native long[] snapshot(long session);
-
-  private static native byte[] transports(long session);
+  /** The numbers; and the transport of each link, a line each. Null if the session was closed. */
+  private static native Object[] snapshot(long session);
 
   private static native long[] shuffles(long session, long counter, long incarnation, int issuer);
 

@@ -3,6 +3,7 @@ package io.faro;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Supplier;
 import javax.management.Attribute;
 import javax.management.AttributeList;
@@ -30,18 +31,27 @@ final class SessionBeans {
   SessionBeans(int node, long session) {
     String of = ",session=" + node + "-" + session;
     SessionMetrics now = NativeMetrics.of(session);
-    register("type=Session" + of, () -> NativeMetrics.of(session));
+    register("type=Session" + of, () -> NativeMetrics.of(session).counters());
     for (int i = 0; i < now.workers().size(); i++) {
       int index = i;
       register(
           "type=Worker" + of + ",worker=" + now.workers().get(i).worker(),
-          () -> NativeMetrics.of(session).workers().get(index));
+          () -> NativeMetrics.of(session).workers().get(index).counters());
     }
     for (LinkMetrics link : now.links()) {
       register(
           "type=Link" + of + ",node=" + link.node(),
-          () -> NativeMetrics.of(session).links().get(link.node()));
+          () -> linkTo(link.node(), NativeMetrics.of(session)));
     }
+  }
+
+  // Where nodes change not every number has a link, and one may have none any more: then nothing was counted.
+  private static Map<String, Long> linkTo(int node, SessionMetrics metrics) {
+    return metrics.links().stream()
+        .filter(link -> link.node() == node)
+        .findFirst()
+        .map(Counters::counters)
+        .orElse(Map.of());
   }
 
   /** Unregisters all beans. Idempotent. */
@@ -56,7 +66,7 @@ final class SessionBeans {
     registered.clear();
   }
 
-  private synchronized void register(String properties, Supplier<Counters> counters) {
+  private synchronized void register(String properties, Supplier<Map<String, Long>> counters) {
     try {
       ObjectName name = new ObjectName("io.faro:" + properties);
       server.registerMBean(new Bean(counters), name);
@@ -68,10 +78,10 @@ final class SessionBeans {
   }
 
   /** A read-only MBean. */
-  private record Bean(Supplier<Counters> counters) implements DynamicMBean {
+  private record Bean(Supplier<Map<String, Long>> counters) implements DynamicMBean {
     @Override
     public Object getAttribute(String name) throws AttributeNotFoundException {
-      Long value = counters.get().counters().get(name);
+      Long value = counters.get().get(name);
       if (value == null) {
         throw new AttributeNotFoundException(name);
       }
@@ -81,7 +91,7 @@ final class SessionBeans {
     @Override
     public AttributeList getAttributes(String[] names) {
       AttributeList found = new AttributeList();
-      var all = counters.get().counters();
+      var all = counters.get();
       for (String name : names) {
         if (all.containsKey(name)) {
           found.add(new Attribute(name, all.get(name)));
@@ -108,7 +118,7 @@ final class SessionBeans {
     @Override
     public MBeanInfo getMBeanInfo() {
       MBeanAttributeInfo[] attributes =
-          counters.get().counters().keySet().stream()
+          counters.get().keySet().stream()
               .map(name -> new MBeanAttributeInfo(name, "long", name, true, false, false))
               .toArray(MBeanAttributeInfo[]::new);
       return new MBeanInfo(Counters.class.getName(), "Counters of Faro", attributes, null, null, null);

@@ -10,11 +10,14 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -157,6 +160,21 @@ class ChangingSessionTest {
       assertEquals(2, receiver.sender());
       assertEquals(Outcome.END_OF_STREAM, receiver.next());
     });
+  }
+
+  @Test
+  void linksAreCountedUnderTheirNodesWhereNumbersAreFree() throws Exception {
+    String address = Cluster.heldAddresses(1).get(0);
+    try (Session session = open(2, "-,-," + address, address)) {
+      List<LinkMetrics> links = session.metrics().links();
+      assertEquals(List.of(2), links.stream().map(LinkMetrics::node).toList());
+      assertEquals("local", links.get(0).transport());
+      session.registerBeans();
+      MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+      ObjectName link =
+          server.queryNames(new ObjectName("io.faro:type=Link,node=2,*"), null).iterator().next();
+      assertEquals(0L, server.getAttribute(link, "bytes_sent"));
+    }
   }
 
   @Test

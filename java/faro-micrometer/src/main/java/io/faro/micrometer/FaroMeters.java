@@ -11,6 +11,7 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
@@ -24,8 +25,8 @@ import java.util.function.ToDoubleFunction;
  *
  * <pre>{@code new FaroMeters(session).bindTo(registry);}</pre>
  *
- * <p>Meters go on with their last values once the session is closed; they keep this object, and with it the
- * session, from being collected. Threads: any. Blocks: never.
+ * <p>Those of a link are NaN once its node is removed. Meters go on with their last values once the session is closed;
+ * they keep this object, and with it the session, from being collected. Threads: any. Blocks: never.
  */
 public final class FaroMeters implements MeterBinder {
   private static final Set<String> GAUGES =
@@ -57,24 +58,37 @@ public final class FaroMeters implements MeterBinder {
   public void bindTo(MeterRegistry registry) {
     Tags node = Tags.of("node", Integer.toString(session.node()));
     SessionMetrics now = snapshot();
-    bind(registry, "faro.session.", node, metrics -> metrics);
+    bind(registry, "faro.session.", node, Counters::counters);
     for (int i = 0; i < now.workers().size(); i++) {
       int index = i;
       WorkerMetrics worker = now.workers().get(i);
       Tags tags = node.and("worker", Integer.toString(worker.worker()));
-      bind(registry, "faro.worker.", tags, metrics -> metrics.workers().get(index));
+      bind(registry, "faro.worker.", tags, metrics -> metrics.workers().get(index).counters());
     }
     for (LinkMetrics link : now.links()) {
       Tags tags = node.and("peer", Integer.toString(link.node()), "transport", link.transport());
-      bind(registry, "faro.link.", tags, metrics -> metrics.links().get(link.node()));
+      bind(registry, "faro.link.", tags, metrics -> linkTo(link.node(), metrics));
     }
   }
 
+  // Where nodes change not every number has a link, and one may have none any more.
+  private static Map<String, Long> linkTo(int node, SessionMetrics metrics) {
+    return metrics.links().stream()
+        .filter(link -> link.node() == node)
+        .findFirst()
+        .map(Counters::counters)
+        .orElse(Map.of());
+  }
+
   private void bind(
-      MeterRegistry registry, String prefix, Tags tags, Function<SessionMetrics, Counters> of) {
-    for (String counter : of.apply(snapshot()).counters().keySet()) {
+      MeterRegistry registry, String prefix, Tags tags, Function<SessionMetrics, Map<String, Long>> of) {
+    for (String counter : of.apply(snapshot()).keySet()) {
       String name = prefix + counter.replace('_', '.');
-      ToDoubleFunction<FaroMeters> value = self -> of.apply(self.snapshot()).counters().get(counter);
+      ToDoubleFunction<FaroMeters> value =
+          self -> {
+            Long counted = of.apply(self.snapshot()).get(counter);
+            return counted == null ? Double.NaN : counted;
+          };
       if (GAUGES.contains(counter)) {
         Gauge.builder(name, this, value).tags(tags).strongReference(true).register(registry);
       } else {
