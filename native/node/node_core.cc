@@ -17,6 +17,24 @@ namespace {
 // is on the data path, would have to look whether somebody closes.
 constexpr base::Nanoseconds kCloseLookInterval = 1'000'000;
 
+// Whether a worker holds frames of a node that no query needs: it could not bind to another link. Each worker has ended its part
+// of the queries that did need the node under their lock, which the caller holds: what the counters say is what the
+// worker held then, or less by now (transport::Incoming::unreleased_bytes). None has a claim in a ring to that node, which would
+// be of an open shuffle.
+bool is_holding_frames_of(session::Membership& membership, uint32_t node) noexcept {
+  const session::Node& peer = membership.nodes()[node];
+  const uint32_t rings = membership.incoming_layout(node).rings_per_lane;
+  const uint32_t local_workers = membership.nodes()[membership.node()].worker_count;
+  for (uint32_t i = 0; i < local_workers * peer.worker_count * rings; ++i) {
+    const uint32_t local = i / rings / peer.worker_count;
+    const uint32_t remote = i / rings % peer.worker_count;
+    const counters::IncomingCounters& received =
+        membership.counters().incoming(local, peer.first_worker + remote, i % rings);
+    if (received.unreleased_bytes.load(std::memory_order_relaxed) != 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
@@ -234,24 +252,14 @@ void NodeCore::let_go(uint32_t node) { membership_->let_go(node); }
 
 void NodeCore::want_link(uint32_t node) { membership_->want_link(node); }
 
-// Until this node is complete, its own thread takes the messages. A worker that holds a batch could not bind to another link.
+// Until this node is complete, its own thread takes the messages.
 bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
   const auto may_rest = [&] {
     return early_.is_over() && membership_->may_rest(node) && !presence_.is_asked_for(node);
   };
-  if (held && !may_rest()) return false;
-  const session::Node& peer = membership_->nodes()[node];
-  const uint32_t rings = membership_->incoming_layout(node).rings_per_lane;
-  uint64_t held_bytes = 0;
-  for (uint32_t i = 0; held && i < local_worker_count() * peer.worker_count * rings; ++i) {
-    const uint32_t remote = i / rings % peer.worker_count;
-    held_bytes +=
-        membership_->counters()
-            .incoming(i / rings / peer.worker_count, peer.first_worker + remote, i % rings)
-            .unreleased_bytes.load(std::memory_order_relaxed);
-  }
-  if (held_bytes == 0) membership_->link(node)->hold(held);
-  return held_bytes == 0;
+  if (held && (!may_rest() || is_holding_frames_of(*membership_, node))) return false;
+  membership_->link(node)->hold(held);
+  return true;
 }
 
 Status NodeCore::why_unlinked(uint32_t node) const {

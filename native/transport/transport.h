@@ -114,7 +114,9 @@ class Incoming {
   /// since the last call.
   virtual void flush_releases() = 0;
 
-  /// Bytes of the frames that are not released yet.
+  /// Bytes of the frames that were taken and are not released yet. counters().unreleased_bytes is the same for other threads: each
+  /// `next` that takes a frame, and each `release`, sets it, relaxed, before it returns. So a thread that has synchronised
+  /// with the worker since such a call reads what that call left, or what a later one did; of later ones it knows nothing.
   virtual uint64_t unreleased_bytes() const = 0;
   /// Where frames lie; empty if nothing can arrive.
   virtual std::span<const std::byte> memory() const = 0;

@@ -573,7 +573,12 @@ TEST_P(TransportContract, counters_count_what_happened) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(sent.try_send(outgoing()));
   outgoing().post();
   outgoing().post();  // nothing to start
-  for (const uint32_t token : take(received, 3)) incoming().release(token);
+  for (const uint32_t token : take(received, 3)) {
+    EXPECT_EQ(incoming().counters().unreleased_bytes.load(), incoming().unreleased_bytes());
+    EXPECT_NE(incoming().unreleased_bytes(), 0u);
+    incoming().release(token);
+  }
+  EXPECT_EQ(incoming().counters().unreleased_bytes.load(), 0u);
   EXPECT_EQ(outgoing().counters().frames_sent.load(), 3u);
   EXPECT_EQ(outgoing().counters().bytes_sent.load(), 3u * 128);
   EXPECT_EQ(outgoing().counters().transfers.load(), 1u);
