@@ -16,6 +16,7 @@ void NodePresence::begin(std::vector<bool> present, std::vector<bool> known,
   keep_ = keep;
   present_ = std::move(present);
   known_ = std::move(known);
+  resting_.assign(present_.size(), false);
 }
 
 bool NodePresence::is_present(uint32_t node) const {
@@ -78,25 +79,26 @@ std::set<uint32_t> NodePresence::awaited() const {
 void NodePresence::lost(uint32_t node) {
   const std::lock_guard lock(mutex_);
   present_[node] = false;
-  resting_.erase(node);
+  resting_[node] = false;
 }
 
 void NodePresence::rests(uint32_t node) {
   const std::lock_guard lock(mutex_);
   present_[node] = false;
-  resting_.insert(node);
+  resting_[node] = true;
 }
 
 void NodePresence::is_another(uint32_t node) {
   const std::lock_guard lock(mutex_);
-  resting_.erase(node);
+  resting_[node] = false;
 }
 
 NodePresence::Return NodePresence::returned(uint32_t node) {
   Return how = Return::again;
   {
     const std::lock_guard lock(mutex_);
-    if (resting_.erase(node) != 0) how = Return::from_rest;
+    if (resting_[node]) how = Return::from_rest;
+    resting_[node] = false;
     if (!known_[node]) how = Return::first;
     present_[node] = true;
     known_[node] = true;
@@ -109,7 +111,7 @@ void NodePresence::removed(uint32_t node) {
   const std::lock_guard lock(mutex_);
   present_[node] = false;
   known_[node] = false;
-  resting_.erase(node);
+  resting_[node] = false;
   asked_for_.erase(node);
 }
 

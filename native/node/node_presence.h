@@ -59,8 +59,8 @@ class NodePresence {
   base::Nanoseconds keep_ = 0;
   std::condition_variable changed_;
   std::vector<bool> present_;
-  std::vector<bool> known_;  // was there, or in the list, since the number was given
-  std::set<uint32_t> resting_;
+  std::vector<bool> known_;    // was there, or in the list, since the number was given
+  std::vector<bool> resting_;  // by number: to note one takes no memory
   std::map<uint32_t, base::Nanoseconds> asked_for_;  // until when
   std::multiset<uint32_t> awaited_;
   bool closed_ = false;

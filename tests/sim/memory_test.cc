@@ -30,7 +30,10 @@ constexpr uint64_t kOverflowFile = 128 << 10;
 /// Two nodes of a worker each, whose allocations are counted.
 class CountedCluster {
  public:
-  CountedCluster() : cluster(1, shape()), memory(cluster.world()) {}
+  using Settings = std::vector<std::pair<const char*, uint64_t>>;
+  /// `more`: settings of both.
+  explicit CountedCluster(Settings more = {})
+      : cluster(1, shape(std::move(more))), memory(cluster.world()) {}
 
   std::vector<simulation::SimDisk> disks = std::vector<simulation::SimDisk>(2);
   SimCluster cluster;
@@ -68,10 +71,10 @@ class CountedCluster {
  private:
   std::vector<uint64_t> opened_ = {0, 0};
 
-  ClusterShape shape() {
+  ClusterShape shape(Settings more) {
     ClusterShape made;
     made.knobs.stall_limit = 20'000'000'000;
-    made.configure = [](Config& config, uint32_t) {
+    made.configure = [more = std::move(more)](Config& config, uint32_t) {
       for (const auto& [key, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
                {"ring.bytes", 4096},
                {"ring.per_lane", 1},
@@ -82,6 +85,7 @@ class CountedCluster {
                {"overflow.memory_bytes", kOverflowMemory},
                {"overflow.file_bytes", kOverflowFile}})
         EXPECT_TRUE(config.set(key, value).ok()) << key;
+      for (const auto& [key, value] : more) EXPECT_TRUE(config.set(key, value).ok()) << key;
       EXPECT_TRUE(config.set("counters.folder", "").ok());
     };
     made.make_spill_file = [this](uint32_t node) {
@@ -471,6 +475,92 @@ TEST(NodeMemory,
              failed_opens, failed_queries);
   EXPECT_GT(failed_opens, 50u);
   EXPECT_GT(failed_queries, 20u);
+}
+
+// --- links that are let go
+
+/// A query that both nodes declare, with a row from each to each. Each worker tells how it ended; one whose node may not declare
+/// it, why.
+class DeclaredQuery {
+ public:
+  explicit DeclaredQuery(CountedCluster& counted) : cluster_(counted.cluster) {
+    id_ = cluster_.session(0).begin_query();
+    for (uint32_t node = 0; node < 2; ++node) {
+      const Status declared = cluster_.session(node).declare_query(id_, {0, 1});
+      if (declared.ok()) {
+        cluster_.spawn(node, 0, [this, node] { run(node); });
+      } else {
+        endings_[node] = {Outcome::failed, declared};
+      }
+    }
+  }
+
+  struct Ending {
+    Outcome outcome = Outcome::would_wait;
+    Status cause;
+    uint64_t rows = 0;
+  };
+  const Ending& ending(uint32_t node) const { return endings_[node]; }
+
+ private:
+  void run(uint32_t node) {
+    Worker& worker = cluster_.session(node).worker(0);
+    Ending& ending = endings_[node];
+    if (Result<Shuffle> shuffle = worker.open_shuffle({id_, 0, 1, {}, {}}); shuffle.ok()) {
+      for (uint32_t receiver = 0; receiver < 2; ++receiver)
+        (void)shuffle->sender()->send(receiver, {&kRow, 1});
+      (void)shuffle->sender()->finish();
+      Batch batch;
+      while (shuffle->receiver()->receive(batch) == Outcome::done) ending.rows += batch.row_count();
+    }
+    ending.outcome = end_query(worker, id_, ending.cause);
+  }
+
+  SimCluster& cluster_;
+  QueryId id_;
+  Ending endings_[2];
+};
+
+// What a network thread has no memory for costs its link, or has the link asked for again. No link stays held: the next query
+// is done, or is told that the nodes have lost each other.
+TEST(NodeMemory, whichever_allocation_fails_as_a_link_is_let_go_the_next_query_ends_alike) {
+  uint32_t losses = 0;
+  uint64_t number = 1;
+  for (bool failed = true; failed && !testing::Test::HasFailure(); ++number) {
+    SCOPED_TRACE("allocation " + std::to_string(number));
+    CountedCluster counted({{"cluster.node_limit", 2},
+                            {"cluster.workers", 1},
+                            {"link.idle_ms", 1},
+                            {"liveness.timeout_ms", 2000}});
+    SimCluster& cluster = counted.cluster;
+    ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+    const auto is_linked = [&](uint32_t node) {
+      return SessionAccess::core(cluster.session(node)).membership().connected(1 - node);
+    };
+    const DeclaredQuery first(counted);
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    ASSERT_TRUE(is_linked(0) && is_linked(1));
+    counted.memory.fail_anywhere_at(number);
+    cluster.world().wait_until([&] { return !is_linked(0) && !is_linked(1); }, base::kForever,
+                               "the end of the link");
+    failed = counted.memory.has_failed();
+    counted.memory.fail_at(0);
+    const DeclaredQuery second(counted);
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+    for (uint32_t node = 0; node < 2; ++node) {
+      EXPECT_EQ(first.ending(node).outcome, Outcome::done) << first.ending(node).cause.to_string();
+      const DeclaredQuery::Ending& ending = second.ending(node);
+      EXPECT_EQ(ending.outcome, second.ending(0).outcome) << ending.cause.to_string();
+      if (ending.outcome == Outcome::done) {
+        EXPECT_EQ(ending.rows, 2u);
+      } else {
+        EXPECT_EQ(ending.cause.code(), Code::peer_lost) << ending.cause.to_string();
+      }
+    }
+    losses += second.ending(0).outcome != Outcome::done;
+  }
+  fmt::print("{} allocations, {} of them cost the link\n", number - 1, losses);
+  EXPECT_GT(number, 10u);
 }
 
 // --- a sender that says more rows than it sent
