@@ -148,9 +148,16 @@ bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
                   [this, node, cause] { events_.tell_lost(node, cause.of_node(node)); });
 }
 
+// A BYE does not say which of the two it is: whoever lets a drained node go ends the link as one that closes its session does.
 bool NodeCore::on_peer_left(uint32_t node) {
+  const std::string& peer = membership_->nodes()[node].name;
+  const std::string& own = membership_->nodes()[membership_->node()].name;
+  const bool may_be_drain = early_.is_over() && queries_->is_own_node_released_by(node);
   const Status left =
-      base::error(Code::peer_lost, "{} closed its session", membership_->nodes()[node].name);
+      may_be_drain
+          ? base::error(Code::peer_lost, "{} let go of {}, which is drained, or closed its session",
+                        peer, own)
+          : base::error(Code::peer_lost, "{} closed its session", peer);
   return end_peer(node, left, [this, node] { events_.tell_left(node); });
 }
 

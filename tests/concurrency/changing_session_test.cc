@@ -200,6 +200,15 @@ TEST_P(ChangingSession, a_drained_node_ends_its_queries_and_takes_no_new_ones) {
   cluster_.expect_working({0, 1});
 }
 
+TEST_P(ChangingSession, a_drained_node_names_why_its_links_have_ended) {
+  cluster_.open_all({0, 1});
+  const QueryId id = cluster_[0].begin_query();
+  cluster_.drain(1, {0, 1});
+  for (const uint32_t n : {0u, 1u}) EXPECT_EQ(cluster_.events(n).await("drained"), "drained 1");
+  expect_error(cluster_[1].declare_query(id, ChangingCluster::workers_of({0, 1})), Code::peer_lost,
+               {"node 0", "let go of node 1", "which is drained"});
+}
+
 // A participant may hear of a query long after a drain has begun.
 TEST_P(ChangingSession, a_query_that_began_before_the_drain_is_declared_elsewhere_after_it) {
   cluster_.open_all({0, 1, 2});

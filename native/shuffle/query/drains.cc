@@ -33,6 +33,12 @@ bool Drains::is_let_go(uint32_t node) const {
   return drain != stages_.end() && drain->second == Stage::let_go;
 }
 
+bool Drains::is_own_node_released_by(uint32_t peer) const {
+  const uint32_t own = context_.cluster.own();
+  const auto drain = stages_.find(own);
+  return drain != stages_.end() && drain->second != Stage::in_use && has_released(peer, own);
+}
+
 void Drains::forget(uint32_t node) {
   stages_.erase(node);
   released_by_.erase(node);

@@ -30,6 +30,8 @@ class Drains {
   Status check(const QueryId& query, const std::vector<uint32_t>& workers) const;
   /// Its link may end.
   bool is_let_go(uint32_t node) const;
+  /// This node is drained, and that peer does not need it any more: it may let the link go.
+  bool is_own_node_released_by(uint32_t peer) const;
   /// The node is removed: whoever comes with its number is another one.
   void forget(uint32_t node);
 

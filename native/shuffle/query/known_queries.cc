@@ -180,6 +180,22 @@ void KnownQueries::forget_former_life(uint32_t peer) {
   }
 }
 
+void KnownQueries::lose(uint32_t node, const Status& cause, Outbound& out) {
+  std::vector<Pointer> concerned;
+  std::vector<QueryId> failed;
+  for (const auto& [id, query] : queries_) {
+    query->nodes().lose(node, cause);
+    if (query->nodes().contains(node) || id.issuer == node) concerned.push_back(query);
+  }
+  for (const Pointer& query : concerned) {
+    const bool is_kept = query->unverified() != nullptr && query->outcome_known();
+    if (query->lose_node(node, cause, out)) failed.push_back(query->id);
+    if (query->coordinator() != nullptr || (query->id.issuer == node && !is_kept))
+      forget_if_over(*query);
+  }
+  context_.report.log_failures(std::move(failed), cause);
+}
+
 void KnownQueries::lose(TrackedQuery& query, uint32_t node, const Status& cause, Outbound& out) {
   query.nodes().lose(node, cause);
   if (query.lose_node(node, cause, out)) context_.report.log_failures({query.id}, cause);

@@ -63,6 +63,8 @@ class KnownQueries {
   /// than the peer's return, its coordinator knows.
   void forget_former_life(uint32_t peer);
 
+  /// A node is lost to all queries.
+  void lose(uint32_t node, const Status& cause, Outbound& out);
   /// A node that has never been there is lost to a query.
   void lose(TrackedQuery& query, uint32_t node, const Status& cause, Outbound& out);
 

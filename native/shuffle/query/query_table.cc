@@ -364,33 +364,19 @@ bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
   bool is_loss = true;
   change([&](Outbound& out) {
     is_loss = !idle_links_.ends(node);
-    if (is_loss) return lose_node_locked(node, why.of_node(node), out);
     drains_.on_peer_lost(node);
+    if (is_loss) {
+      const Status cause = why.of_node(node);
+      context_.cluster.lose(node, cause, known_.begun());
+      idle_links_.forget(node);
+      known_.lose(node, cause, out);
+      return true;
+    }
     // Whoever has begun to wait for the node meanwhile could not have another link before.
     if (!known_.waiting_for(node).empty()) out.wanted.push_back(node);
     return false;
   });
   return is_loss;
-}
-
-bool QueryTable::lose_node_locked(uint32_t node, const Status& cause, Outbound& out) {
-  context_.cluster.lose(node, cause, known_.begun());
-  idle_links_.forget(node);
-  drains_.on_peer_lost(node);
-  std::vector<std::shared_ptr<TrackedQuery>> concerned;
-  std::vector<QueryId> failed;
-  for (const auto& [id, query] : known_.all()) {
-    query->nodes().lose(node, cause);
-    if (query->nodes().contains(node) || id.issuer == node) concerned.push_back(query);
-  }
-  for (const std::shared_ptr<TrackedQuery>& query : concerned) {
-    const bool is_kept = query->unverified() != nullptr && query->outcome_known();
-    if (query->lose_node(node, cause, out)) failed.push_back(query->id);
-    if (query->coordinator() != nullptr || (query->id.issuer == node && !is_kept))
-      known_.forget_if_over(*query);
-  }
-  context_.report.log_failures(std::move(failed), cause);
-  return true;
 }
 
 bool QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
@@ -426,6 +412,11 @@ void QueryTable::drain(uint32_t node) {
 bool QueryTable::is_let_go(uint32_t node) const {
   const std::lock_guard lock(mutex_);
   return drains_.is_let_go(node) || idle_links_.is_let_go(node);
+}
+
+bool QueryTable::is_own_node_released_by(uint32_t peer) const {
+  const std::lock_guard lock(mutex_);
+  return drains_.is_own_node_released_by(peer);
 }
 
 void QueryTable::on_node_removed(uint32_t node) {

@@ -150,6 +150,8 @@ class QueryTable {
   /// As Nodes::drain. Repeatable.
   void drain(uint32_t node);
   bool is_let_go(uint32_t node) const;
+  /// As Drains::is_own_node_released_by.
+  bool is_own_node_released_by(uint32_t peer) const;
   void on_node_removed(uint32_t node);
   /// Fails everything; nothing can begin any more.
   void close(const Status& cause);
@@ -168,7 +170,6 @@ class QueryTable {
   void change(Part&& part);
   void queue_locked(Outbound& out);
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
-  bool lose_node_locked(uint32_t node, const Status& cause, Outbound& out);
   bool tick_locked(Outbound& out);
 
   QueryEnvironment& environment_;
