@@ -108,10 +108,13 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   for (InRing& ring : from) ring.link = link;
 }
 
-// Whether the engine holds a batch, or has an open claim, in one of them.
+// Whether the engine holds a batch, or has an open claim, in one of them. A claim in overflow does not lie in the ring, and stays
+// open over this: like all that waits there, its row goes by the next link, or, if its query has failed with this one, nowhere.
 bool LinkLanes::uses_rings(uint32_t node) noexcept {
   const auto holds = [](const InRing& ring) { return ring.transport->unreleased_bytes() > 0; };
-  const auto is_claimed = [](const OutRing& ring) { return ring.is_row_claimed(); };
+  const auto is_claimed = [](const OutRing& ring) {
+    return ring.is_row_claimed() && !ring.open_stream->frame.is_in_overflow();
+  };
   return std::ranges::any_of(receive_side_.rings_of(node), holds) ||
          std::ranges::any_of(send_side_.rings_of(node), is_claimed);
 }

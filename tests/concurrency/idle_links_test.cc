@@ -2,6 +2,8 @@
 // in one process, over sockets and shared memory; unit/query_idle_links_test.cc has every order of what can happen meanwhile.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -26,6 +28,7 @@
 #include "support/cluster.h"
 #include "support/watchdog.h"
 #include "wire/control.h"
+#include "wire/query_message.h"
 
 namespace faro::test {
 namespace {
@@ -67,6 +70,64 @@ class NetworkOfEarlierNode final : public ForwardingNetwork {
   };
 };
 
+/// Keeps back what a node answers about links that are to be let go.
+struct Answers {
+  std::atomic<bool> are_kept = true;
+  std::atomic<bool> has_kept = false;
+};
+
+class NetworkOfSlowAnswers final : public ForwardingNetwork {
+ public:
+  NetworkOfSlowAnswers(std::unique_ptr<links::Network> inner, Answers& answers)
+      : ForwardingNetwork(std::move(inner)), answers_(answers) {}
+  using Connected = Result<std::unique_ptr<links::ControlConnection>>;
+  void connect(const std::string& address, std::function<void(Connected)> done) override {
+    ForwardingNetwork::connect(address, [this, done = std::move(done)](Connected connected) {
+      if (connected.ok())
+        connected = std::unique_ptr<links::ControlConnection>(
+            std::make_unique<Connection>(std::move(*connected), answers_));
+      done(std::move(connected));
+    });
+  }
+
+ private:
+  class Connection final : public links::ControlConnection {
+   public:
+    Connection(std::unique_ptr<links::ControlConnection> inner, Answers& answers)
+        : inner_(std::move(inner)), answers_(answers) {}
+    void set_handler(Handler* handler) override { inner_->set_handler(handler); }
+    // What was kept goes before the next message, such as a heartbeat.
+    void send(std::span<const std::byte> message) override {
+      if (answers_.are_kept && is_answer(message)) {
+        kept_.emplace_back(message.begin(), message.end());
+        answers_.has_kept = true;
+        return;
+      }
+      if (!answers_.are_kept) {
+        for (const std::vector<std::byte>& kept : std::exchange(kept_, {})) inner_->send(kept);
+      }
+      inner_->send(message);
+    }
+    bool flushed() const override { return inner_->flushed(); }
+    const std::string& peer_address() const override { return inner_->peer_address(); }
+    Status check_peer(const std::string& host) const override { return inner_->check_peer(host); }
+
+   private:
+    static bool is_answer(std::span<const std::byte> message) {
+      if (wire::kind_of(message) != wire::ControlKind::application) return false;
+      const auto query_message =
+          wire::decode_query_message(value_of(wire::decode_payload(message)));
+      return query_message && query_message->kind == wire::QueryMessageKind::rest;
+    }
+
+    const std::unique_ptr<links::ControlConnection> inner_;
+    Answers& answers_;
+    std::vector<std::vector<std::byte>> kept_;
+  };
+
+  Answers& answers_;
+};
+
 size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
@@ -90,14 +151,16 @@ class IdleLinks : public testing::TestWithParam<std::string> {
     nodes_ = nodes;
     for (const uint32_t n : nodes) cluster_.open(n, nodes, more);
   }
-  /// As open_all, of one that knows no REST.
-  void open_earlier(uint32_t node) {
+  /// As open_all, of one whose network is a `Network`, made of the usual one and these.
+  template <typename Network, typename... More>
+  void open_by(uint32_t node, More&... more) {
     const base::Settings settings =
         value_of(base::Settings::resolve(value_of(cluster_.config(node, nodes_))));
     node::NodeEnvironment environment;
-    environment.network =
-        std::make_unique<NetworkOfEarlierNode>(value_of(links::SocketNetwork::create(
-            settings, value_of(links::Listener::bind(cluster_.address(node))))));
+    environment.network = std::make_unique<Network>(
+        value_of(links::SocketNetwork::create(
+            settings, value_of(links::Listener::bind(cluster_.address(node))))),
+        more...);
     environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };
     cluster_.adopt(node, value_of(SessionAccess::open(settings, std::move(environment))));
   }
@@ -228,7 +291,7 @@ TEST_P(IdleLinks, stay_for_a_while_if_somebody_has_asked_for_the_node) {
 TEST_P(IdleLinks, stay_with_a_node_that_does_not_know_how_they_are_let_go) {
   open_all({0, 2});
   nodes_ = {0, 1, 2};
-  open_earlier(1);
+  open_by<NetworkOfEarlierNode>(1);
   cluster_.add(1, {0, 2});
   cluster_.expect_working({0, 1, 2});
   const uint64_t before = looks(0);
@@ -236,6 +299,69 @@ TEST_P(IdleLinks, stay_with_a_node_that_does_not_know_how_they_are_let_go) {
         [&] { return !linked(2).contains(0) && looks(0) >= before + 8; });
   EXPECT_TRUE(linked(0).contains(1));
   EXPECT_TRUE(linked(1).contains(0));
+  expect_nobody_gone();
+}
+
+// It was claimed in overflow, since a batch was held and the rings of such a link are as full ones.
+TEST_P(IdleLinks, are_made_again_under_a_row_that_was_claimed_meanwhile) {
+  open_all({0});
+  nodes_ = {0, 1};
+  Answers answers;
+  open_by<NetworkOfSlowAnswers>(1, answers);
+  cluster_.add(1, {0});
+  cluster_.expect_working({0, 1});
+  until("node 1 has not answered", [&] { return answers.has_kept.load(); });
+
+  Worker& sender = cluster_.worker(0);
+  Worker& receiver = cluster_.worker(2);
+  const uint64_t row = 17;
+  const auto row_bytes = std::as_bytes(std::span(&row, 1));
+  const QueryId own = cluster_.begin_query({0});
+  Shuffle to_self = value_of(sender.open_shuffle({own, 0, sizeof row, {0}, {0}}));
+  EXPECT_EQ(to_self.sender()->send(0, row_bytes), Outcome::done);
+  EXPECT_EQ(to_self.sender()->finish(), Outcome::done);
+  Batch held;
+  EXPECT_EQ(to_self.receiver()->receive(held), Outcome::done);
+
+  const QueryId id = cluster_.begin_query({0, 1});
+  const auto open = [&](Worker& worker, uint32_t stage) {
+    return worker.open_shuffle({id, stage, sizeof row, {0}, {2}});
+  };
+  Shuffle out = value_of(open(sender, 0));
+  RowClaim claim;
+  EXPECT_EQ(out.sender()->claim(0, sizeof row, claim, Wait::none()), Outcome::done);
+  const session::Membership& links = SessionAccess::core(cluster_[0]).membership();
+  const uint64_t before = links.link_changes();
+  answers.are_kept = false;
+  until("the link is not made again",
+        [&] { return links.link_changes() >= before + 2 && links.connected(1); });
+  Shuffle more = value_of(open(sender, 1));
+  std::ranges::copy(row_bytes, claim.data().begin());
+  EXPECT_TRUE(is_ok(claim.commit()));
+  held.release();
+  for (Shuffle* shuffle : {&out, &more}) EXPECT_EQ(shuffle->sender()->finish(), Outcome::done);
+
+  Shuffle in = value_of(open(receiver, 0));
+  Shuffle none = value_of(open(receiver, 1));
+  Batch got;
+  EXPECT_EQ(in.receiver()->receive(got), Outcome::done);
+  EXPECT_TRUE(std::ranges::equal(got.bytes(), row_bytes));
+  got.release();
+  for (Shuffle* shuffle : {&in, &none})
+    EXPECT_EQ(shuffle->receiver()->receive(got), Outcome::end_of_stream);
+  for (Shuffle* shuffle : {&in, &none, &out, &more}) shuffle->close();
+  EXPECT_EQ(to_self.receiver()->receive(held), Outcome::end_of_stream);
+  to_self.close();
+  for (const QueryId& query : {own, id}) {
+    std::vector<uint32_t> left =
+        ChangingCluster::workers_of(query == own ? std::set<uint32_t>{0} : nodes_);
+    until("a query has not ended", [&] {
+      std::erase_if(left, [&](uint32_t w) {
+        return cluster_.worker(w).end_query(query, Wait::none()) == Outcome::done;
+      });
+      return left.empty();
+    });
+  }
   expect_nobody_gone();
 }
 
