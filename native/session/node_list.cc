@@ -72,9 +72,14 @@ void NodeList::note_linked(uint32_t node) {
 }
 
 std::string NodeList::why_unlinked(uint32_t node) const {
+  std::string why = noted_unlinked(node);
+  return why.empty() ? fmt::format("node {}: it has not come", node) : why;
+}
+
+std::string NodeList::noted_unlinked(uint32_t node) const {
   const std::lock_guard lock(mutex_);
   const auto why = unlinked_.find(node);
-  return why == unlinked_.end() ? fmt::format("node {}: it has not come", node) : why->second;
+  return why == unlinked_.end() ? "" : why->second;
 }
 
 void NodeList::forget(uint32_t node) {

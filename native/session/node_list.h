@@ -48,6 +48,8 @@ class NodeList {
   void note_linked(uint32_t node);
   /// The last such reason; with the node's name.
   std::string why_unlinked(uint32_t node) const;
+  /// The same; empty if none was noted since there was a link.
+  std::string noted_unlinked(uint32_t node) const;
 
  private:
   Status check(uint32_t node) const;

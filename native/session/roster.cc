@@ -292,8 +292,10 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   if (!departed.ok()) return links::Refusal{departed, false, false};
   if (topology_.dials(number)) {  // it needs the link, and cannot make it
     want_link(number);
+    const std::string why = nodes_.noted_unlinked(number);
     const Status dials =
-        base::error(Code::connect_failed, "{} dials that link itself", identity_.name);
+        base::error(Code::connect_failed, "{} dials that link itself{}{}", identity_.name,
+                    why.empty() ? "" : "; what it met last: ", why);
     return links::Refusal{dials, true, false, true, true};
   }
   links::Link* link = links_.find(number);

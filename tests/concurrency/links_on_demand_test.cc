@@ -171,6 +171,18 @@ TEST_P(LinksOnDemand, a_node_that_is_not_there_fails_its_queries_in_time_and_no_
   cluster_.expect_working({0, 1, 5}, 100);
 }
 
+// Node 1 dials, and fails: node 0 is not where node 1 was told.
+TEST_P(LinksOnDemand, who_only_asks_for_a_link_is_told_why_the_other_side_cannot_make_it) {
+  cluster_.open(0, {0, 1}, {{"connect.timeout_ms", "2000"}});
+  cluster_.open(1, {1});
+  EXPECT_TRUE(is_ok(Nodes(cluster_[1]).add({0, cluster_.address(5)})));
+  const QueryId id = cluster_[0].begin_query();
+  EXPECT_TRUE(is_ok(cluster_[0].declare_query(id, ChangingCluster::workers_of({0, 1}))));
+  expect_error(cause_of(0, id), Code::peer_lost,
+               {"node 1", "dials that link itself", cluster_.address(5)});
+  cluster_.worker(0).release_ownership();
+}
+
 TEST_P(LinksOnDemand, an_issuer_that_is_not_there_fails_its_queries_in_time) {
   cluster_.open(0, {0, 1}, {{"connect.timeout_ms", "400"}});
   const QueryId id{1, 17, 1, 0};
