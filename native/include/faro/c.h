@@ -254,7 +254,10 @@ faro_code faro_session_worker(faro_session* session, uint32_t local_index, faro_
 /* A new query, of which this node is the issuer. */
 faro_code faro_session_begin_query(faro_session* session, faro_query_id* query);
 /* Says which workers take part, if not all of the cluster: on every node that takes part and on the issuer, before any of
- * its workers uses the query. Errors: as faro::Session::declare_query. */
+ * its workers uses the query. Once this has answered ok each worker of this node that is named has to end the query
+ * (faro_worker_end_query), also one that never uses it, and also if the query has failed; with cluster.node_limit the query, and
+ * the links that it needs, stay until then, and on its issuer it keeps the drain of a node that takes part from being done.
+ * Errors: as faro::Session::declare_query. */
 faro_code faro_session_declare_query(faro_session* session, const faro_query_id* query,
                                      const uint32_t* workers, size_t worker_count);
 /* Fails it on every participant with query_cancelled and this reason. Errors: as faro::Session::cancel_query. */
@@ -274,15 +277,24 @@ faro_code faro_session_await_node_async(faro_session* session, uint32_t node,
                                         faro_done done, void* context);
 
 /* With cluster.node_limit: adds a node that listens at `address`; takes one out of use; forgets one. As
- * faro::Nodes::add, drain and remove, with their errors. Threads: any. Block: never. */
+ * faro::Nodes::add, drain and remove, with their errors. Threads: any. Block: never.
+ *
+ * A drain is done when this node has begun no query with that node that still runs, and all nodes that it is linked with say
+ * the same of themselves, the drained one included. So tell it every node. One that is not linked here at the time, because
+ * no query needed that yet or its link was let go (link.idle_ms), is not asked: a query that it has begun, and that is
+ * declared here only after the drain is done, fails with FARO_CODE_PEER_LOST. */
 faro_code faro_session_add_node(faro_session* session, uint32_t node, const char* address);
 faro_code faro_session_drain_node(faro_session* session, uint32_t node);
 faro_code faro_session_remove_node(faro_session* session, uint32_t node);
 
 /* What a session tells its engine without being asked; null: that is not told. As faro::SessionListener: all come from the
- * network thread, must not block, and must not destroy the session. With link.idle_ms, node_returned may come without a
- * node_lost before: another process of a node whose link was let go is there. The cause that `code` names faro_last_error tells to
- * this thread. */
+ * network thread, must not block, and must not destroy the session. The cause that `code` names faro_last_error tells to this
+ * thread.
+ *   node_left      the node has closed its session; if this node is drained: or has let this node go
+ *   node_returned  with link.idle_ms also without a node_lost before: another process of a node whose link was let go
+ *   node_drained   no query that was begun here, or by a node that is linked with this one, needs the node, and there is no link
+ *                  with it. Of the own node: no other node is linked with it any more. Once every node has told this, also
+ *                  those whose links were let go before (link.idle_ms), its session can be closed, and no query fails by that */
 typedef struct faro_session_listener {
   uint32_t size;
   uint32_t version;

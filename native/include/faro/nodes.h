@@ -35,8 +35,11 @@ class Nodes {
   /// session_closed.
   Status add(const NodeSpec& node);
   /// Takes a node out of use. A query that is begun here cannot contain it any more (declare_query() refuses); those that
-  /// run go on. When every node, the drained one included, has been told this and has no such query left, its links are
-  /// closed, their memory is given back, and node_drained is told. Repeatable; remove() ends it early.
+  /// run go on. When this node has begun no such query that still runs, and all nodes that it is linked with say the same of
+  /// themselves, the drained one included, the link is closed, its memory is given back, and node_drained is told. So tell it
+  /// every node. One that is not linked here at the time, because no query needed that yet or its link was let go
+  /// (link.idle_ms), is not asked: a query that it has begun, and that is declared here only after the drain is done, fails
+  /// with peer_lost. Repeatable; remove() ends it early.
   /// Errors: invalid_argument (no such node), wrong_state (no cluster.node_limit), session_closed.
   Status drain(uint32_t node);
   /// Forgets a node for good: closes its link, by which queries that contain it fail, and refuses its process from now on.

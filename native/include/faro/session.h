@@ -168,15 +168,17 @@ struct SessionListener {
   /// A node is lost: it died, hangs or broke the protocol. Queries that contain it have failed; `cause` is what
   /// they were told, and names the node.
   std::function<void(uint32_t node, const Status& cause)> node_lost{};
-  /// A node has closed its session. What needed it still has failed, as by a loss.
+  /// A node has closed its session. What needed it still has failed, as by a loss. If this node is drained: or it has let this
+  /// node go.
   std::function<void(uint32_t node)> node_left{};
   /// A node that was lost, has left or was missing is there: queries may contain it, as after await_node(). Also, without a
   /// node_lost before, another process of a node whose link was let go (link.idle_ms).
   std::function<void(uint32_t node)> node_returned{};
   /// The same of a node that Nodes::add has added, when it is linked for the first time.
   std::function<void(uint32_t node)> node_added{};
-  /// What Nodes::drain began is done: no query needs the node, and its link is closed. Of the own node: no other node is
-  /// linked with it any more, so its session can be closed.
+  /// What Nodes::drain began is done: no query that was begun here, or by a node that is linked with this one, needs the node,
+  /// and there is no link with it. Of the own node: no other node is linked with it any more. Once every node has told this,
+  /// also those whose links were let go before (link.idle_ms), its session can be closed, and no query fails by that.
   std::function<void(uint32_t node)> node_drained{};
   /// The session knows nothing of the node any more.
   std::function<void(uint32_t node)> node_removed{};
@@ -241,7 +243,10 @@ class Session {
   QueryId begin_query();
 
   /// Says which workers take part in a query, if not all of the cluster; with cluster.node_limit, of every query. On
-  /// every node that takes part and on the issuer, before any of its workers uses the query. With cluster.node_limit it also
+  /// every node that takes part and on the issuer, before any of its workers uses the query. Once this has answered ok each
+  /// worker of this node that is named has to end the query (Worker::end_query), also one that never uses it, and also if the
+  /// query has failed; with cluster.node_limit the query, and the links that it needs, stay until then, and on its issuer it
+  /// keeps the drain of a node that takes part from being done. With cluster.node_limit it also
   /// has the nodes linked that the query needs. Until one is, the rings to it are as full ones; if it is not within
   /// connect.timeout_ms and up to two heartbeats more, the query fails with peer_lost, which names it and the cause. Blocks: never. Errors:
   /// invalid_argument, wrong_state (in use already; on the issuer, a worker of a node that is drained), query_ended,

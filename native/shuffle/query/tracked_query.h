@@ -80,10 +80,12 @@ class TrackedQuery final : public Query {
   bool learn_outcome(const Status& outcome, Outbound& out);
   /// It is over here, whatever its coordinator decides.
   void settle(const Status& outcome) { set_outcome(outcome); }
-  /// Whoever uses it here late is to be told why it failed: as long as it is unverified; and where it was
-  /// declared since this node had answered for it, until its workers have ended it or its issuer is lost.
+  /// It has failed, and local workers may still come that are to be told why: it is unverified; or it is declared, none of
+  /// them has used it, and not all that are declared have ended it. So the outcome alone does not end it here.
   bool is_for_late_workers() const;
-  /// Its outcome is known to every local worker that uses it, and to all that its coordinator tells.
+  /// It can be forgotten: its outcome is known, every local worker that takes part has ended it if one has used it, and all that
+  /// its coordinator, this node, tells have confirmed that. Where nodes come and go, each local worker that is declared has
+  /// to have ended it, whether or not one has used it.
   bool is_over() const;
 
   /// A node is lost, which nodes() knows already. Whether the query fails by that, and is not unverified.

@@ -134,6 +134,10 @@ public final class Session implements AutoCloseable {
   /**
    * Says which workers take part in a query, if not all of the cluster. On every node that takes
    * part and on the issuer, before any of its workers uses the query.
+   *
+   * <p>Once this has returned each worker of this node that is named has to end the query ({@link Worker#endQuery}), also one
+   * that never uses it, and also if the query has failed. With {@code cluster.node_limit} the query, and the links that it
+   * needs, stay until then, and on its issuer it keeps the drain of a node that takes part from being done.
    */
   public void declareQuery(QueryId query, int... participants) {
     checked(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
@@ -240,9 +244,12 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Takes a node out of use. A query that is begun here cannot contain it any more; those that run go on. When every node,
-   * the drained one included, has been told this and has no such query left, its links are closed, their memory is given
-   * back, and {@link SessionListener#nodeDrained} is called. Repeatable; {@link #removeNode} ends it early. Never blocks.
+   * Takes a node out of use. A query that is begun here cannot contain it any more; those that run go on. When this node has
+   * begun no such query that still runs, and all nodes that it is linked with say the same of themselves, the drained one
+   * included, the link is closed, its memory is given back, and {@link SessionListener#nodeDrained} is called. So tell it
+   * every node. One that is not linked here at the time, because no query needed that yet or its link was let go ({@code
+   * link.idle_ms}), is not asked: a query that it has begun, and that is declared here only after the drain is done, fails
+   * with {@link Code#PEER_LOST}. Repeatable; {@link #removeNode} ends it early. Never blocks.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such node), {@link Code#WRONG_STATE} (no {@code
    *     cluster.node_limit}), {@link Code#SESSION_CLOSED}

@@ -16,7 +16,10 @@ public interface SessionListener {
    */
   default void nodeLost(int node, FaroException cause) {}
 
-  /** A node has closed its session. Queries that still needed it have failed, as if it had been lost. */
+  /**
+   * A node has closed its session. Queries that still needed it have failed, as if it had been lost. If this node is drained:
+   * or it has let this node go.
+   */
   default void nodeLeft(int node) {}
 
   /**
@@ -29,8 +32,10 @@ public interface SessionListener {
   default void nodeAdded(int node) {}
 
   /**
-   * What {@link Session#drainNode} began is done: no query needs the node, and its link is closed. Of the own node: no
-   * other node is linked with it any more, so its session can be closed.
+   * What {@link Session#drainNode} began is done: no query that was begun here, or by a node that is linked with this one,
+   * needs the node, and there is no link with it. Of the own node: no other node is linked with it any more. Once every node
+   * has told this, also those whose links were let go before ({@code link.idle_ms}), its session can be closed, and no query
+   * fails by that.
    */
   default void nodeDrained(int node) {}
 
