@@ -50,6 +50,11 @@ const char* excuse_of(const ChurnLedger& ledger, uint32_t index, const Ending& e
         return "node had let go of a drained one";
     }
   }
+  // Others may hear of the loss from a node that has removed the issuer already.
+  const uint32_t issuer = ledger.queries.queries[index].id.issuer;
+  if (code == Code::query_unopened && names_node(ending.cause, issuer) &&
+      ledger.fates[of.issuer].lost_at <= ending.at)
+    return "issuer lost, and removed where rows came";
   return code == Code::peer_lost && lacks_a_link(ledger, index) ? "no memory for a link" : nullptr;
 }
 
