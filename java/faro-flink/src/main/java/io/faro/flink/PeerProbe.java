@@ -1,0 +1,42 @@
+package io.faro.flink;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.ConnectException;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+
+/**
+ * Looks what listens at an address that Faro does not get an answer from.
+ *
+ * <p>A data port of Flink's own shuffle service takes what Faro says for the beginning of a long message, and waits. It does
+ * answer to a whole message that it does not know, with one that begins by a certain number.
+ */
+final class PeerProbe {
+  private static final int ANSWER_MS = 400;
+  private static final int NETTY_MAGIC = 0xBADC0FFE;
+
+  private PeerProbe() {}
+
+  /** Why Faro can not be spoken there; null: nothing is known. Blocks for less than a second; an interrupt ends that. */
+  static String obstacle(InetSocketAddress address) {
+    try (SocketChannel channel = SocketChannel.open()) {
+      channel.socket().connect(address, ANSWER_MS);
+      channel.socket().setSoTimeout(ANSWER_MS);
+      // The length, 9; no magic number; kind 0.
+      channel.write(ByteBuffer.allocate(9).putInt(0, 9));
+      InputStream in = channel.socket().getInputStream();
+      byte[] answer = in.readNBytes(8);
+      if (answer.length == 8 && ByteBuffer.wrap(answer).getInt(4) == NETTY_MAGIC) {
+        return "There is a TaskManager with Flink's own (Netty) shuffle service, and this one uses Faro: "
+            + "set shuffle-service-factory.class to the same on all TaskManagers and the JobManager.";
+      }
+      return null;
+    } catch (ConnectException refused) {
+      return "Nobody listens there (" + refused.getMessage() + ").";
+    } catch (IOException unknown) {
+      return null;
+    }
+  }
+}
