@@ -1,0 +1,46 @@
+package io.faro.flink;
+
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.flink.runtime.io.network.partition.BufferAvailabilityListener;
+import org.apache.flink.runtime.io.network.partition.PartitionNotFoundException;
+import org.apache.flink.runtime.io.network.partition.PartitionRequestListener;
+import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
+import org.apache.flink.runtime.io.network.partition.ResultPartitionProvider;
+import org.apache.flink.runtime.io.network.partition.ResultSubpartitionIndexSet;
+import org.apache.flink.runtime.io.network.partition.ResultSubpartitionView;
+
+/** Partitions of one subpartition each, which tests fill by hand. Threads: any. */
+final class ScriptedPartitions implements ResultPartitionProvider {
+  private final Map<ResultPartitionID, ScriptedView> views = new ConcurrentHashMap<>();
+
+  ScriptedView add(ResultPartitionID partition) {
+    return views.computeIfAbsent(partition, id -> new ScriptedView());
+  }
+
+  @Override
+  public ResultSubpartitionView createSubpartitionView(
+      ResultPartitionID partition, ResultSubpartitionIndexSet subpartitions, BufferAvailabilityListener listener)
+      throws PartitionNotFoundException {
+    ScriptedView view = views.get(partition);
+    if (view == null) {
+      throw new PartitionNotFoundException(partition);
+    }
+    view.listen(listener);
+    return view;
+  }
+
+  @Override
+  public Optional<ResultSubpartitionView> createSubpartitionViewOrRegisterListener(
+      ResultPartitionID partition,
+      ResultSubpartitionIndexSet subpartitions,
+      BufferAvailabilityListener listener,
+      PartitionRequestListener requestListener)
+      throws PartitionNotFoundException {
+    return Optional.of(createSubpartitionView(partition, subpartitions, listener));
+  }
+
+  @Override
+  public void releasePartitionRequestListener(PartitionRequestListener listener) {}
+}
