@@ -115,6 +115,22 @@ class ExchangeTest {
     view.awaitRelease();
   }
 
+  @ParameterizedTest
+  @CsvSource({"shm, 64", "tcp, 64", "shm, 3", "tcp, 3"})
+  void aLinkTakesNoMoreMemoryThanIsReckoned(String transport, int megabytes) throws Exception {
+    Configuration configuration = new Configuration();
+    configuration.set(FaroOptions.TRANSPORT, transport);
+    configuration.set(FaroOptions.MEMORY_LIMIT, MemorySize.ofMebiBytes(megabytes));
+    start(configuration);
+    partitions.add(partition).add(TestBuffers.data(1, 10));
+    expectData(gate(2), 1, 10);
+    long share = configuration.get(FaroOptions.MEMORY_LIMIT).getBytes() / 64;
+    for (TestTaskManager side : List.of(producer, consumer)) {
+      long taken = side.connections.metrics().memoryBytes();
+      assertTrue(taken > 0 && taken <= share, taken + " of " + share);
+    }
+  }
+
   @Test
   void aGateThatIsNotReadStopsItsOwnSubpartitionOnly() throws Exception {
     start();

@@ -14,16 +14,25 @@ import org.apache.flink.runtime.io.network.partition.ResultSubpartitionView;
 /** Partitions of one subpartition each, which tests fill by hand. Threads: any. */
 final class ScriptedPartitions implements ResultPartitionProvider {
   private final Map<ResultPartitionID, ScriptedView> views = new ConcurrentHashMap<>();
+  private ScriptedView any;
 
   ScriptedView add(ResultPartitionID partition) {
     return views.computeIfAbsent(partition, id -> new ScriptedView());
   }
 
+  /** The subpartition of every partition that has none of its own. */
+  synchronized ScriptedView any() {
+    if (any == null) {
+      any = new ScriptedView();
+    }
+    return any;
+  }
+
   @Override
-  public ResultSubpartitionView createSubpartitionView(
+  public synchronized ResultSubpartitionView createSubpartitionView(
       ResultPartitionID partition, ResultSubpartitionIndexSet subpartitions, BufferAvailabilityListener listener)
       throws PartitionNotFoundException {
-    ScriptedView view = views.get(partition);
+    ScriptedView view = views.getOrDefault(partition, any);
     if (view == null) {
       throw new PartitionNotFoundException(partition);
     }

@@ -1,0 +1,238 @@
+package io.faro.flink;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.MemorySize;
+import org.apache.flink.configuration.SecurityOptions;
+import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
+import org.apache.flink.runtime.clusterframework.types.ResourceID;
+import org.apache.flink.runtime.io.network.ConnectionID;
+import org.apache.flink.runtime.io.network.NettyShuffleServiceFactory;
+import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
+import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGate;
+import org.apache.flink.runtime.shuffle.ShuffleEnvironment;
+import org.apache.flink.runtime.shuffle.ShuffleEnvironmentContext;
+import org.apache.flink.util.ExceptionUtils;
+import org.apache.flink.util.concurrent.ScheduledExecutorServiceAdapter;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Which peers a TaskManager exchanges with, and what it says of the others. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS)
+@SuppressWarnings("try") // ShuffleEnvironment.close
+class PeersTest {
+  private static final String SECRET = "a secret of more than thirty-two bytes";
+
+  private final ScriptedPartitions partitions = new ScriptedPartitions();
+  private final ResultPartitionID partition = new ResultPartitionID();
+  private TestTaskManager producer;
+  private TestTaskManager consumer;
+
+  private TestTaskManager taskManager(String name, Configuration configuration) throws IOException {
+    return new TestTaskManager(name, partitions, (to, event) -> false, configuration);
+  }
+
+  @AfterEach
+  void close() throws Exception {
+    if (consumer != null) {
+      consumer.close();
+    }
+    if (producer != null) {
+      producer.close();
+    }
+  }
+
+  private static ConnectionID at(int port) {
+    return new ConnectionID(
+        new ResourceID("tm-2"), new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+  }
+
+  private String refusalBy(ConnectionID peer) {
+    IOException refused =
+        assertThrows(IOException.class, () -> consumer.connections.createPartitionRequestClient(peer));
+    String text = ExceptionUtils.stringifyException(refused);
+    assertTrue(text.contains("Connecting to remote task manager"), text);
+    return text;
+  }
+
+  private void exchanges() throws Exception {
+    partitions.add(partition).add(TestBuffers.data(1, 100));
+    SingleInputGate gate = consumer.gate(producer.connection(), partition, 2);
+    assertArrayEquals(TestBuffers.contents(1, 100), TestBuffers.bytes(gate.getNext().orElseThrow().getBuffer()));
+  }
+
+  private void areRefused(String because) {
+    String text = refusalBy(producer.connection());
+    assertTrue(text.contains(because), text);
+  }
+
+  @Test
+  void aPortWhereNobodyListensFailsSoon() throws Exception {
+    consumer = taskManager("consumer", new Configuration());
+    int port;
+    try (ServerSocket closed = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      port = closed.getLocalPort();
+    }
+    long begin = System.nanoTime();
+    String text = refusalBy(at(port));
+    assertTrue(text.contains("Nobody listens there"), text);
+    assertTrue(System.nanoTime() - begin < TimeUnit.SECONDS.toNanos(10), "long before faro.connect-timeout");
+  }
+
+  @Test
+  void aWaitForAPeerThatDoesNotAnswerEndsByAnInterrupt() throws Exception {
+    consumer = taskManager("consumer", new Configuration());
+    try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      CompletableFuture<Throwable> thrown = new CompletableFuture<>();
+      Thread task =
+          new Thread(
+              () ->
+                  thrown.complete(
+                      assertThrows(
+                          InterruptedException.class,
+                          () -> consumer.connections.createPartitionRequestClient(at(silent.getLocalPort())))));
+      task.start();
+      Socket asked = silent.accept();
+      task.interrupt();
+      thrown.get();
+      asked.close();
+    }
+  }
+
+  @Test
+  void aPeerWithFlinksOwnShuffleServiceIsNamed() throws Exception {
+    consumer = taskManager("consumer", new Configuration());
+    ScheduledExecutorService executor = Executors.newSingleThreadScheduledExecutor();
+    ShuffleEnvironmentContext context =
+        new ShuffleEnvironmentContext(
+            new Configuration(),
+            new ResourceID("tm-2"),
+            MemorySize.ofMebiBytes(8),
+            false,
+            InetAddress.getLoopbackAddress(),
+            1,
+            new String[0],
+            (to, event) -> false,
+            new UnregisteredMetricsGroup(),
+            executor,
+            new ScheduledExecutorServiceAdapter(executor));
+    try (ShuffleEnvironment<?, ?> netty = new NettyShuffleServiceFactory().createShuffleEnvironment(context)) {
+      String text = refusalBy(at(netty.start()));
+      assertTrue(text.contains("Flink's own (Netty) shuffle service"), text);
+    } finally {
+      executor.shutdownNow();
+    }
+  }
+
+  @Test
+  void peersWithTheSameSecretExchange() throws Exception {
+    Configuration configuration = new Configuration();
+    configuration.set(FaroOptions.SECRET, SECRET);
+    producer = taskManager("producer", configuration);
+    consumer = taskManager("consumer", configuration);
+    exchanges();
+  }
+
+  @Test
+  void aPeerWithoutTheSecretIsRefused() throws Exception {
+    Configuration configuration = new Configuration();
+    configuration.set(FaroOptions.SECRET, SECRET);
+    producer = taskManager("producer", configuration);
+    consumer = taskManager("consumer", new Configuration());
+    areRefused("secret");
+  }
+
+  @Test
+  void aPeerOfAnotherClusterIsRefused() throws Exception {
+    Configuration configuration = new Configuration();
+    configuration.set(FaroOptions.CLUSTER_ID, "another");
+    producer = taskManager("producer", configuration);
+    consumer = taskManager("consumer", new Configuration());
+    areRefused("another");
+  }
+
+  @Test
+  void peersWithFlinksInternalSslExchange(@TempDir Path folder) throws Exception {
+    Configuration configuration = TestStores.internalSsl(folder, "one");
+    producer = taskManager("producer", configuration);
+    consumer = taskManager("consumer", configuration);
+    exchanges();
+  }
+
+  @Test
+  void peersWithAFingerprintExchange(@TempDir Path folder) throws Exception {
+    Configuration configuration = TestStores.internalSsl(folder, "one");
+    configuration.set(
+        SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, TestStores.fingerprint(folder, "one"));
+    producer = taskManager("producer", configuration);
+    consumer = taskManager("consumer", configuration);
+    exchanges();
+  }
+
+  @Test
+  void aPeerWithAnotherCertificateIsRefused(@TempDir Path folder) throws Exception {
+    producer = taskManager("producer", TestStores.internalSsl(folder, "one"));
+    Configuration other = TestStores.internalSsl(folder, "two");
+    other.set(FaroOptions.CONNECT_TIMEOUT, Duration.ofSeconds(2));
+    consumer = taskManager("consumer", other);
+    areRefused("certificate");
+  }
+
+  @Test
+  void aPeerWithoutSslIsRefused(@TempDir Path folder) throws Exception {
+    producer = taskManager("producer", TestStores.internalSsl(folder, "one"));
+    Configuration plain = new Configuration();
+    plain.set(FaroOptions.CONNECT_TIMEOUT, Duration.ofSeconds(2));
+    consumer = taskManager("consumer", plain);
+    areRefused("TLS");
+  }
+
+  @Test
+  void aProducerThatIsKilledFailsItsConsumers() throws Exception {
+    consumer = taskManager("consumer", new Configuration());
+    Process process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                ProducerProcess.class.getName())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    try {
+      BufferedReader out = new BufferedReader(new InputStreamReader(process.getInputStream()));
+      String line = out.readLine();
+      while (!line.startsWith("port ")) {
+        line = out.readLine();
+      }
+      SingleInputGate gate =
+          consumer.gate(at(Integer.parseInt(line.substring(5))), ProducerProcess.PARTITION, 2);
+      assertArrayEquals(TestBuffers.contents(1, 100), TestBuffers.bytes(gate.getNext().orElseThrow().getBuffer()));
+      process.destroyForcibly();
+      IOException lost = assertThrows(IOException.class, () -> gate.getNext());
+      String text = ExceptionUtils.stringifyException(lost);
+      assertTrue(text.contains("might indicate that the remote task manager was lost"), text);
+      assertEquals(137, process.waitFor());
+    } finally {
+      process.destroyForcibly();
+    }
+  }
+}

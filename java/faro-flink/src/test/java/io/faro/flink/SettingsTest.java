@@ -1,0 +1,158 @@
+package io.faro.flink;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.Setting;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Path;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.IllegalConfigurationException;
+import org.apache.flink.configuration.MemorySize;
+import org.apache.flink.configuration.NettyShuffleEnvironmentOptions;
+import org.apache.flink.configuration.SecurityOptions;
+import org.apache.flink.runtime.io.network.netty.NettyConfig;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What Flink's configuration says for Faro, and what is refused, with which words. */
+class SettingsTest {
+  private final Configuration configuration = new Configuration();
+
+  private FlinkSettings settings() {
+    InetAddress host = InetAddress.getLoopbackAddress();
+    return new FlinkSettings(
+        configuration, new NettyConfig(host, 0, 32 << 10, 1, configuration), host, 4, true);
+  }
+
+  private void areRefused(String... words) {
+    String text = assertThrows(IllegalConfigurationException.class, () -> settings().endpointConfig(0)).getMessage();
+    for (String word : words) {
+      assertTrue(text.contains(word), text);
+    }
+  }
+
+  @Test
+  void theDefaultsAreThoseOfTheTable() {
+    FlinkSettings settings = settings();
+    assertEquals(2, settings.ioThreads());
+    assertEquals(new LinkRings(64 << 10, 512 << 10), settings.rings());
+    assertEquals("60000", settings.endpointConfig(0).get(Setting.LIVENESS_TIMEOUT_MS));
+    assertEquals("30000", settings.endpointConfig(0).get(Setting.CONNECT_TIMEOUT_MS));
+    assertEquals("1", settings.endpointConfig(0).get(Setting.SECURITY_OPEN));
+  }
+
+  @Test
+  void flinksConnectTimeoutCountsIfItIsSet() {
+    configuration.set(NettyShuffleEnvironmentOptions.CLIENT_CONNECT_TIMEOUT_SECONDS, 7);
+    assertEquals("7000", settings().endpointConfig(0).get(Setting.CONNECT_TIMEOUT_MS));
+  }
+
+  @Test
+  void settingsOfFaroCanBeMade() {
+    configuration.setString("faro.setting.wait.yields", "5");
+    assertEquals("5", settings().endpointConfig(0).get(Setting.WAIT_YIELDS));
+  }
+
+  @Test
+  void aSettingThatFaroHasNotIsRefused() {
+    configuration.setString("faro.setting.wait.yield", "5");
+    areRefused("faro.setting.wait.yield: Faro has no setting wait.yield");
+  }
+
+  @Test
+  void ringsGetSmallerWhenMoreLinksAreExpected() {
+    configuration.set(FaroOptions.LINKS_EXPECTED, 512);
+    assertEquals(new LinkRings(8 << 10, 64 << 10), settings().rings());
+  }
+
+  @Test
+  void tooLittleMemoryIsRefusedWithTheFigures() {
+    configuration.set(FaroOptions.MEMORY_LIMIT, MemorySize.ofMebiBytes(1));
+    areRefused("faro.memory.limit is 1048576 bytes", "faro.links.expected = 64", "so they take 2621440");
+  }
+
+  @Test
+  void aRingOfAnotherSizeIsRefused() {
+    configuration.set(FaroOptions.RING_SIZE, new MemorySize(100_000));
+    areRefused("faro.ring.size", "power of two");
+  }
+
+  @Test
+  void noThreadsAreRefused() {
+    configuration.set(FaroOptions.IO_THREADS, 0);
+    areRefused("faro.io-threads is 0");
+  }
+
+  @Test
+  void twoSecretsAreRefused() {
+    configuration.set(FaroOptions.SECRET, "x");
+    configuration.set(FaroOptions.SECRET_FILE, "y");
+    areRefused("faro.secret and faro.secret.file are both set");
+  }
+
+  @Test
+  void aSecretThatIsTooShortIsRefused() {
+    configuration.set(FaroOptions.SECRET, "x");
+    String text =
+        assertThrows(
+                IOException.class,
+                () -> new TestTaskManager("tm", new ScriptedPartitions(), (to, event) -> false, configuration))
+            .getMessage();
+    assertTrue(text.contains("32"), text);
+  }
+
+  @Test
+  void sslWithoutAKeystoreIsRefused() {
+    configuration.set(SecurityOptions.SSL_INTERNAL_ENABLED, true);
+    areRefused("security.ssl.internal.keystore", "security.ssl.keystore");
+  }
+
+  @Test
+  void aProtocolThatForbidsTls13IsRefusedIfItWasSet(@TempDir Path folder) throws Exception {
+    configuration.addAll(TestStores.internalSsl(folder, "one"));
+    assertNotEquals(null, settings()); // Flink's default is TLSv1.2
+    configuration.set(SecurityOptions.SSL_PROTOCOL, "TLSv1.2");
+    areRefused("security.ssl.protocol is TLSv1.2", "TLS 1.3");
+    configuration.set(SecurityOptions.SSL_PROTOCOL, "TLSv1.2,TLSv1.3");
+    assertNotEquals(null, settings());
+    configuration.set(SecurityOptions.SSL_ALGORITHMS, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384");
+    areRefused("security.ssl.algorithms", "TLS 1.3");
+  }
+
+  @Test
+  void aFingerprintOfAnUnknownCertificateIsRefused(@TempDir Path folder) throws Exception {
+    configuration.addAll(TestStores.internalSsl(folder, "one"));
+    configuration.set(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, TestStores.fingerprint(folder, "two"));
+    areRefused("security.ssl.internal.cert.fingerprint", "neither in the keystore nor in the truststore");
+  }
+
+  @Test
+  void securityIsNotWeakenedBeside(@TempDir Path folder) throws Exception {
+    configuration.addAll(TestStores.internalSsl(folder, "one"));
+    configuration.setString("faro.setting.security.tls", "off");
+    areRefused("faro.setting.security.tls", "security.ssl.internal.enabled");
+  }
+
+  @Test
+  void aPortThatIsTakenIsPassedOver() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      int port = taken.getLocalPort();
+      configuration.set(NettyShuffleEnvironmentOptions.DATA_BIND_PORT, port + "");
+      String text =
+          assertThrows(
+                  IOException.class,
+                  () -> new TestTaskManager("tm", new ScriptedPartitions(), (to, event) -> false, configuration))
+              .getMessage();
+      assertEquals("Every port of " + port + " is taken.", text);
+      configuration.set(NettyShuffleEnvironmentOptions.DATA_BIND_PORT, port + "," + 0);
+      TestTaskManager started =
+          new TestTaskManager("tm", new ScriptedPartitions(), (to, event) -> false, configuration);
+      started.close();
+    }
+  }
+}
