@@ -62,6 +62,7 @@ final class FaroConnectionManager implements ConnectionManager {
 
   @Override
   public int start() throws IOException {
+    LogBridge.install();
     try (settings) {
       endpoint = listen();
     }

@@ -1,0 +1,51 @@
+package io.faro.flink;
+
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Gives what Faro itself logs to Flink's log. Faro writes to the {@code System.Logger} named {@code io.faro}, which is one of
+ * java.util.logging unless the JVM was told otherwise; then nothing comes here.
+ *
+ * <p>Threads: any.
+ */
+final class LogBridge extends Handler {
+  private static final String NAME = "io.faro";
+
+  // java.util.logging forgets loggers that nobody refers to, and their handlers.
+  private static final Logger SOURCE = Logger.getLogger(NAME);
+  private static boolean installed;
+
+  private final org.slf4j.Logger target = LoggerFactory.getLogger(NAME);
+
+  private LogBridge() {}
+
+  static synchronized void install() {
+    if (!installed) {
+      installed = true;
+      SOURCE.addHandler(new LogBridge());
+      SOURCE.setUseParentHandlers(false);
+    }
+  }
+
+  @Override
+  public void publish(LogRecord line) {
+    int level = line.getLevel().intValue();
+    if (level >= Level.SEVERE.intValue()) {
+      target.error(line.getMessage());
+    } else if (level >= Level.WARNING.intValue()) {
+      target.warn(line.getMessage());
+    } else {
+      target.info(line.getMessage());
+    }
+  }
+
+  @Override
+  public void flush() {}
+
+  @Override
+  public void close() {}
+}
