@@ -104,7 +104,8 @@ final class IoThread implements Runnable {
   public void run() {
     ChannelEvents events = new ChannelEvents(EVENTS);
     try {
-      while (true) {
+      boolean open = true;
+      while (open) {
         boolean active = runCommands();
         int count = poller.poll(events);
         for (int i = 0; i < count; i++) {
@@ -112,13 +113,8 @@ final class IoThread implements Runnable {
         }
         active |= count > 0 | runCommands();
         active |= write();
-        await(active);
+        open = await(active);
       }
-    } catch (FaroException closed) {
-      if (closed.code() != Code.CLOSED) {
-        throw closed;
-      }
-      LOG.debug("{} ends", thread.getName());
     } finally {
       for (Link link : links) {
         if (link != null) {
@@ -152,45 +148,66 @@ final class IoThread implements Runnable {
     return any;
   }
 
-  // After it has done something it only lets the poller read its sockets, and looks again.
-  private void await(boolean active) {
-    if (active || !listed.isEmpty()) {
-      consume(poller.await(Wait.NONE));
-      return;
-    }
-    asleep = true;
+  // False: the endpoint was closed. After the thread has done something the poller only reads its sockets, and it looks again.
+  private boolean await(boolean active) {
+    boolean sleeps = !active && listed.isEmpty();
     try {
-      if (commands.isEmpty()) {
+      if (sleeps) {
+        asleep = true;
+        sleeps = commands.isEmpty();
+      }
+      if (sleeps) {
         poller.await();
         wakeUps = wakeUps + 1;
+      } else {
+        poller.await(Wait.NONE);
       }
+      return true;
+    } catch (FaroException closed) {
+      if (closed.code() == Code.CLOSED) {
+        return false;
+      }
+      throw closed;
     } catch (InterruptedException nobodyDoes) {
-      LOG.debug("{} was interrupted", thread.getName());
+      return true;
     } finally {
       asleep = false;
     }
   }
 
-  private static void consume(Object outcome) {}
-
   private void handle(ChannelEvents events, int i) {
     long channel = events.channel(i);
-    switch (events.kind(i)) {
-      case OPENED -> opened(channel);
-      case FRAME -> {
-        Link link = link(channel);
-        if (link != null) {
-          link.onFrame(events.buffer(i), events.offset(i), events.length(i));
-        }
-        poller.release(channel, events.token(i));
+    try {
+      switch (events.kind(i)) {
+        case OPENED -> opened(channel);
+        case FRAME -> frame(events, i, channel);
+        case ROOM -> room(channel);
+        case CLOSED -> closed(channel);
       }
-      case ROOM -> {
-        Link link = link(channel);
-        if (link != null) {
-          link.onRoom();
-        }
+    } catch (RuntimeException unexpected) {
+      LOG.error("An event of a link has failed", unexpected);
+      Link link = link(channel);
+      if (link != null) {
+        link.fail(unexpected);
       }
-      case CLOSED -> closed(channel);
+    }
+  }
+
+  private void frame(ChannelEvents events, int i, long channel) {
+    Link link = link(channel);
+    try {
+      if (link != null) {
+        link.onFrame(events.buffer(i), events.offset(i), events.length(i));
+      }
+    } finally {
+      poller.release(channel, events.token(i));
+    }
+  }
+
+  private void room(long channel) {
+    Link link = link(channel);
+    if (link != null) {
+      link.onRoom();
     }
   }
 

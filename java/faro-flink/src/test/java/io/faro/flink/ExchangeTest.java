@@ -288,8 +288,8 @@ class ExchangeTest {
     channel.notifyRequiredSegmentId(0, 5);
     channel.acknowledgeAllRecordsProcessed();
     channel.resumeConsumption();
-    gate.getChannel(0);
-    assertEquals(List.of("segment 0 5", "acknowledged", "resumed"), view.calls(3));
+    consumer.connections.createPartitionRequestClient(producer.connection()).notifyNewBufferSize(channel, 1234);
+    assertEquals(List.of("segment 0 5", "acknowledged", "resumed", "size 1234"), view.calls(4));
   }
 
   @Test
