@@ -34,13 +34,22 @@ final class LogBridge extends Handler {
   @Override
   public void publish(LogRecord line) {
     int level = line.getLevel().intValue();
+    String text = explained(line.getMessage());
     if (level >= Level.SEVERE.intValue()) {
-      target.error(line.getMessage());
+      target.error(text);
     } else if (level >= Level.WARNING.intValue()) {
-      target.warn(line.getMessage());
+      target.warn(text);
     } else {
-      target.info(line.getMessage());
+      target.info(text);
     }
+  }
+
+  /** With what it means for Flink, if that is something else than for others. */
+  static String explained(String line) {
+    return line.contains("not a Faro connection")
+        ? line + ". If that was a TaskManager, it uses Flink's own (Netty) shuffle service:"
+            + " set shuffle-service-factory.class to the same on all TaskManagers and the JobManager."
+        : line;
   }
 
   @Override

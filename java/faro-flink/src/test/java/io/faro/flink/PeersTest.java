@@ -12,12 +12,18 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.SecurityOptions;
@@ -140,6 +146,38 @@ class PeersTest {
       assertTrue(text.contains("Flink's own (Netty) shuffle service"), text);
     } finally {
       executor.shutdownNow();
+    }
+  }
+
+  @Test
+  void aConsumerWithFlinksOwnShuffleServiceIsNamedInTheLog() throws Exception {
+    BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord line) {
+            lines.add(line.getMessage());
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger logger = Logger.getLogger("io.faro");
+    logger.addHandler(handler);
+    producer = taskManager("producer", new Configuration());
+    try (Socket netty = new Socket()) {
+      netty.connect(producer.connection().getAddress());
+      netty.getOutputStream().write(ByteBuffer.allocate(64).putInt(64).putInt(0xBADC0FFE).array());
+      String line = lines.take();
+      while (!line.contains("not a Faro connection")) {
+        line = lines.take();
+      }
+      assertTrue(LogBridge.explained(line).contains("Flink's own (Netty) shuffle service"), line);
+    } finally {
+      logger.removeHandler(handler);
     }
   }
 
