@@ -25,9 +25,9 @@ final class FaroMetrics {
   static void register(FaroConnectionManager manager, MetricGroup taskManager) {
     MetricGroup group = taskManager.addGroup("Shuffle").addGroup("Faro");
     FaroMetrics metrics = new FaroMetrics(manager);
-    for (String transport : new String[] {"shm", "tcp", "verbs"}) {
-      metrics.gauge(group, "links-" + transport, all -> links(all, transport));
-    }
+    metrics.gauge(group, "linksShm", all -> links(all, "shm"));
+    metrics.gauge(group, "linksTcp", all -> links(all, "tcp"));
+    metrics.gauge(group, "linksVerbs", all -> links(all, "verbs"));
     metrics.gauge(group, "linksOpened", EndpointMetrics::channelsOpened);
     metrics.gauge(group, "linksLost", EndpointMetrics::channelsLost);
     metrics.gauge(group, "linksRefused", EndpointMetrics::channelsRefused);

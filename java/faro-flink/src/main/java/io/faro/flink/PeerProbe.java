@@ -6,6 +6,7 @@ import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.nio.channels.UnresolvedAddressException;
 
 /**
  * Looks what listens at an address that Faro does not get an answer from.
@@ -35,7 +36,7 @@ final class PeerProbe {
       return null;
     } catch (ConnectException refused) {
       return "Nobody listens there (" + refused.getMessage() + ").";
-    } catch (IOException unknown) {
+    } catch (IOException | UnresolvedAddressException unknown) {
       return null;
     }
   }

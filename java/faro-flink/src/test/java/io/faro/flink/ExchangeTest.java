@@ -13,6 +13,8 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
@@ -26,9 +28,13 @@ import org.apache.flink.runtime.io.network.api.EndOfPartitionEvent;
 import org.apache.flink.runtime.io.network.api.EndOfSuperstepEvent;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.netty.exception.RemoteTransportException;
+import org.apache.flink.runtime.io.network.partition.BufferAvailabilityListener;
 import org.apache.flink.runtime.io.network.partition.PartitionNotFoundException;
+import org.apache.flink.runtime.io.network.partition.PartitionRequestListener;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionManager;
+import org.apache.flink.runtime.io.network.partition.ResultSubpartitionIndexSet;
+import org.apache.flink.runtime.io.network.partition.ResultSubpartitionView;
 import org.apache.flink.runtime.io.network.partition.consumer.BufferOrEvent;
 import org.apache.flink.runtime.io.network.partition.consumer.RemoteInputChannel;
 import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGate;
@@ -370,18 +376,33 @@ class ExchangeTest {
 
   @Test
   void aRequestThatWasCancelledNoLongerWaitsForItsPartition() throws Exception {
-    ResultPartitionManager manager = new ResultPartitionManager(0, null);
+    ResultPartitionID later = new ResultPartitionID();
+    CountDownLatch requested = new CountDownLatch(1);
+    ResultPartitionManager manager =
+        new ResultPartitionManager(0, null) {
+          @Override
+          public Optional<ResultSubpartitionView> createSubpartitionViewOrRegisterListener(
+              ResultPartitionID wanted,
+              ResultSubpartitionIndexSet subpartitions,
+              BufferAvailabilityListener listener,
+              PartitionRequestListener requestListener)
+              throws IOException {
+            Optional<ResultSubpartitionView> found =
+                super.createSubpartitionViewOrRegisterListener(wanted, subpartitions, listener, requestListener);
+            if (wanted.equals(later)) {
+              requested.countDown();
+            }
+            return found;
+          }
+        };
     consumer = new TestTaskManager("consumer", partitions, (to, event) -> false, new Configuration());
     producer = new TestTaskManager("producer", manager, (to, event) -> false, new Configuration());
     SingleInputGate gate = consumer.gate(producer.connection(), partition, 2);
     gate.close();
-    // A later request of the same link is answered when that one was.
-    SingleInputGate other = consumer.gate(producer.connection(), new ResultPartitionID(), 2);
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-    while (manager.getListenerManagers().containsKey(partition) || manager.getListenerManagers().isEmpty()) {
-      assertTrue(System.nanoTime() < deadline);
-      Thread.onSpinWait();
-    }
+    // A later request of the same link comes behind the cancellation.
+    SingleInputGate other = consumer.gate(producer.connection(), later, 2);
+    requested.await();
+    assertEquals(Set.of(later), manager.getListenerManagers().keySet());
     other.close();
     manager.shutdown();
   }

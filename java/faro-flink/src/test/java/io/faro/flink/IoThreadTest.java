@@ -1,0 +1,114 @@
+package io.faro.flink;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.Endpoint;
+import io.faro.SessionConfig;
+import io.faro.Setting;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** No command and no offer is lost, however they meet the I/O thread on its way to sleep. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS)
+class IoThreadTest {
+  private Endpoint endpoint;
+  private IoThread io;
+
+  private void start(int yields) {
+    endpoint = Endpoint.open(SessionConfig.builder().set(Setting.WAIT_YIELDS, yields).build());
+    io =
+        IoThread.start(
+            endpoint.poller(0),
+            "I/O of a test",
+            (thread, channel) -> {
+              throw new AssertionError("nobody dials");
+            });
+  }
+
+  @AfterEach
+  void close() throws InterruptedException {
+    endpoint.close();
+    io.join(0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 20})
+  void everyCommandRuns(int yields) throws Exception {
+    start(yields);
+    for (int i = 0; i < 20_000; i++) {
+      CompletableFuture<Void> ran = new CompletableFuture<>();
+      io.execute(() -> ran.complete(null));
+      ran.get();
+    }
+    assertTrue(io.wakeUps() > 0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 20})
+  void everyOfferIsLookedAt(int yields) throws Exception {
+    start(yields);
+    AtomicInteger offered = new AtomicInteger();
+    AtomicInteger seen = new AtomicInteger();
+    for (int round = 1; round <= 5_000; round++) {
+      CountDownLatch all = new CountDownLatch(1);
+      int last = 3 * round;
+      Coalesced offer =
+          new Coalesced() {
+            @Override
+            void look() {
+              seen.set(offered.get());
+              if (seen.get() == last) {
+                all.countDown();
+              }
+            }
+          };
+      for (int i = 0; i < 3; i++) {
+        offered.incrementAndGet();
+        offer.offerTo(io);
+      }
+      all.await();
+    }
+    assertEquals(15_000, seen.get());
+  }
+
+  @Test
+  void aCommandThatFailsDoesNotStopTheOthers() throws Exception {
+    start(20);
+    CompletableFuture<Void> ran = new CompletableFuture<>();
+    io.execute(
+        () -> {
+          throw new IllegalStateException("a command that fails");
+        });
+    io.execute(() -> ran.complete(null));
+    ran.get();
+  }
+
+  @Test
+  void commandsThatComeTooLateAreAbandoned() throws Exception {
+    start(20);
+    endpoint.close();
+    io.join(0);
+    CompletableFuture<String> ended = new CompletableFuture<>();
+    io.execute(
+        new IoThread.Command() {
+          @Override
+          public void run() {
+            ended.complete("ran");
+          }
+
+          @Override
+          public void abandon() {
+            ended.complete("abandoned");
+          }
+        });
+    assertEquals("abandoned", ended.get());
+  }
+}

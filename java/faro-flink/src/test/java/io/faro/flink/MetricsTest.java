@@ -1,0 +1,69 @@
+package io.faro.flink;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.metrics.Gauge;
+import org.apache.flink.metrics.MetricGroup;
+import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
+import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
+import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGate;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The gauges of a TaskManager say what its links have moved. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS)
+@SuppressWarnings("try") // TestTaskManager.close
+class MetricsTest {
+  /** Keeps gauges by their names. */
+  private static final class Group extends UnregisteredMetricsGroup {
+    private final String path;
+    private final Map<String, Gauge<?>> gauges;
+
+    Group(String path, Map<String, Gauge<?>> gauges) {
+      this.path = path;
+      this.gauges = gauges;
+    }
+
+    @Override
+    public MetricGroup addGroup(String name) {
+      return new Group(path + name + ".", gauges);
+    }
+
+    @Override
+    public <T, G extends Gauge<T>> G gauge(String name, G gauge) {
+      gauges.put(path + name, gauge);
+      return gauge;
+    }
+  }
+
+  @Test
+  void gaugesSayWhatWasMoved() throws Exception {
+    ScriptedPartitions partitions = new ScriptedPartitions();
+    ResultPartitionID partition = new ResultPartitionID();
+    Map<String, Gauge<?>> gauges = new ConcurrentHashMap<>();
+    try (TestTaskManager producer =
+            new TestTaskManager("producer", partitions, (to, event) -> false, new Configuration());
+        TestTaskManager consumer =
+            new TestTaskManager("consumer", partitions, (to, event) -> false, new Configuration())) {
+      partitions.add(partition).add(TestBuffers.data(1, 20_000), TestBuffers.data(2, 20_000));
+      SingleInputGate gate = consumer.gate(producer.connection(), partition, 2);
+      for (int i = 0; i < 2; i++) {
+        gate.getNext().orElseThrow().getBuffer().recycleBuffer();
+      }
+      FaroMetrics.register(consumer.connections, new Group("", gauges));
+      assertEquals(1L, gauges.get("Shuffle.Faro.linksShm").getValue());
+      assertEquals(0L, gauges.get("Shuffle.Faro.linksTcp").getValue());
+      assertEquals(1L, gauges.get("Shuffle.Faro.linksOpened").getValue());
+      assertEquals(1L, gauges.get("Shuffle.Faro.subpartitionsRequested").getValue());
+      assertEquals(2L, gauges.get("Shuffle.Faro.buffersReceived").getValue());
+      assertTrue((long) gauges.get("Shuffle.Faro.bytesReceived").getValue() >= 40_000);
+      assertTrue((long) gauges.get("Shuffle.Faro.wakeUps").getValue() > 0);
+      assertEquals(64L << 20, gauges.get("Shuffle.Faro.memoryLimit").getValue());
+    }
+  }
+}
