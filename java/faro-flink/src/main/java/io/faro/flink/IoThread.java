@@ -8,6 +8,7 @@ import io.faro.Poller;
 import io.faro.Wait;
 import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.BiFunction;
 import org.apache.flink.util.FatalExitExceptionHandler;
@@ -39,7 +40,7 @@ final class IoThread implements Runnable {
 
   private final Poller poller;
   private final BiFunction<IoThread, Long, Link> acceptance; // makes the links of accepted channels
-  private final ConcurrentLinkedQueue<Command> commands = new ConcurrentLinkedQueue<>();
+  private final Queue<Command> commands;
   private final ArrayDeque<Link> listed = new ArrayDeque<>(); // links that have something to write
   private final Thread thread;
   private Link[] links = new Link[16]; // by the index of the channel
@@ -49,13 +50,21 @@ final class IoThread implements Runnable {
 
   /** Starts it. */
   static IoThread start(Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance) {
-    IoThread io = new IoThread(poller, name, acceptance);
+    return start(poller, name, acceptance, new ConcurrentLinkedQueue<>());
+  }
+
+  /** The same with this queue, to which any thread adds, and of which any takes. */
+  static IoThread start(
+      Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance, Queue<Command> commands) {
+    IoThread io = new IoThread(poller, name, acceptance, commands);
     io.thread.start();
     return io;
   }
 
-  private IoThread(Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance) {
+  private IoThread(
+      Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance, Queue<Command> commands) {
     this.poller = poller;
+    this.commands = commands;
     this.acceptance = acceptance;
     thread = new Thread(this, name);
     thread.setDaemon(true);

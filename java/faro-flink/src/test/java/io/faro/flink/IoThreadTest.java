@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.faro.Endpoint;
 import io.faro.SessionConfig;
 import io.faro.Setting;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -23,6 +25,10 @@ class IoThreadTest {
   private IoThread io;
 
   private void start(int yields) {
+    start(yields, new ConcurrentLinkedQueue<>());
+  }
+
+  private void start(int yields, Queue<IoThread.Command> queue) {
     endpoint = Endpoint.open(SessionConfig.builder().set(Setting.WAIT_YIELDS, yields).build());
     io =
         IoThread.start(
@@ -30,13 +36,38 @@ class IoThreadTest {
             "I/O of a test",
             (thread, channel) -> {
               throw new AssertionError("nobody dials");
-            });
+            },
+            queue);
   }
 
   @AfterEach
   void close() throws InterruptedException {
     endpoint.close();
     io.join(0);
+  }
+
+  @Test
+  void aCommandThatComesBehindTheLastLookRuns() throws Exception {
+    CompletableFuture<Void> ran = new CompletableFuture<>();
+    CompletableFuture<IoThread> started = new CompletableFuture<>();
+    start(
+        20,
+        new ConcurrentLinkedQueue<>() {
+          private static final long serialVersionUID = 1L;
+          private boolean looked;
+
+          @Override
+          public boolean isEmpty() {
+            boolean wasEmpty = super.isEmpty();
+            if (wasEmpty && !looked) {
+              looked = true; // the thread will find the queue empty, and sleep; just now comes a command
+              started.join().execute(() -> ran.complete(null));
+            }
+            return wasEmpty;
+          }
+        });
+    started.complete(io);
+    ran.get();
   }
 
   @ParameterizedTest
