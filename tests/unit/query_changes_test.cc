@@ -136,6 +136,10 @@ class NotLinkedYet : public testing::Test {
   }
   QueryTable& here() { return cluster_[1]; }
   size_t sent() { return cluster_.wires[1][0].size(); }
+  void give_up() {
+    here().on_tick(10);
+    here().on_tick(10 + kTimeouts.link_ns);
+  }
 
   QueryCluster cluster_{2, true};
   const QueryId id_{5, 4000, 0, 0};  // of the process that comes
@@ -174,8 +178,41 @@ TEST_F(NotLinkedYet, a_node_that_does_not_come_in_time_is_lost_to_the_query) {
   expect_error(query->cause(), Code::peer_lost, {"node 0 was not linked"});
   EXPECT_TRUE(query->outcome_known()) << "nobody else decides";
   EXPECT_EQ(here().running_count(), 0u);
-  // Nothing is kept for it.
+  // Not that its part went well, which was to be said.
   here().on_tick(11 + kTimeouts.link_ns);
+  here().on_peer_joined(0, 4000);
+  ASSERT_EQ(sent(), 1u);
+  const QueryMessage& word = cluster_.wires[1][0][0];
+  EXPECT_EQ(word.kind, QueryMessageKind::ended);
+  EXPECT_EQ(word.second, static_cast<int32_t>(Code::peer_lost));
+}
+
+TEST_F(NotLinkedYet, a_node_that_was_given_up_is_told_of_the_latest_queries) {
+  const auto begin = [&](uint64_t counter) {
+    EXPECT_TRUE(is_ok(here().declare({counter, 4000, 0, 0}, {0, 2, 3})));
+  };
+  begin(1);
+  give_up();
+  for (uint64_t counter = 2; counter <= LinkWaits::kLastWordLimit + 1; ++counter) begin(counter);
+  here().on_tick(20 + kTimeouts.link_ns);
+  here().on_tick(20 + 2 * kTimeouts.link_ns);
+  here().on_peer_joined(0, 4000);
+  EXPECT_EQ(sent(), LinkWaits::kLastWordLimit);
+  for (const QueryMessage& word : cluster_.wires[1][0]) EXPECT_NE(word.query.counter, 1u);
+}
+
+TEST_F(NotLinkedYet, another_process_than_the_one_that_was_given_up_is_told_nothing) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  give_up();
+  here().on_peer_joined(0, 4001);
+  EXPECT_EQ(sent(), 0u);
+}
+
+TEST_F(NotLinkedYet, a_node_that_was_given_up_and_removed_is_told_nothing) {
+  EXPECT_TRUE(is_ok(here().declare(id_, {0, 2, 3})));
+  give_up();
+  here().on_node_removed(0);
+  here().on_node_added(0);
   here().on_peer_joined(0, 4000);
   EXPECT_EQ(sent(), 0u);
 }
@@ -248,6 +285,95 @@ TEST_F(NotLinkedYet, a_query_of_a_process_that_is_gone_was_lost_with_it) {
   here().on_peer_lost(0, kLost);
   here().on_node_removed(0);
   lost();
+}
+
+/// Two nodes that are not linked with each other have a query of node 0.
+class LinkedTooLate : public testing::Test {
+ protected:
+  LinkedTooLate() {
+    for (const uint32_t n : {0u, 1u}) {
+      cluster_[n].on_peer_lost(1 - n, kLost);
+      cluster_[n].on_peer_joined(1 - n, 4000);  // another process than the one that comes
+      cluster_[n].on_peer_lost(1 - n, kLost);
+      cluster_[n].on_node_removed(1 - n);
+      cluster_[n].on_node_added(1 - n);
+    }
+    id_ = cluster_[0].begin();
+  }
+  std::shared_ptr<Query> use(uint32_t node) {
+    EXPECT_TRUE(is_ok(cluster_[node].declare(id_, {0, 2})));
+    return cluster_.use(node, id_);
+  }
+  void give_up(uint32_t node) {
+    for (const base::Nanoseconds now : {base::Nanoseconds{10}, 10 + kTimeouts.link_ns})
+      cluster_[node].on_tick(now);
+  }
+  void link() {
+    for (const uint32_t n : {0u, 1u}) cluster_[n].on_peer_joined(1 - n, 1001 - n);
+    cluster_.deliver_all();
+  }
+  void expect_nothing_left() {
+    cluster_.deliver_all();
+    for (const uint32_t n : {0u, 1u}) EXPECT_EQ(cluster_[n].running_count(), 0u) << n;
+  }
+
+  QueryCluster cluster_{2, true};
+  QueryId id_;
+};
+
+// The issuer has begun to wait later than the other.
+TEST_F(LinkedTooLate, an_issuer_hears_that_a_participant_has_given_it_up) {
+  const auto issuers = use(0), others = use(1);
+  give_up(1);
+  cluster_.end(0, *issuers);
+  link();
+  expect_error(issuers->outcome(), Code::peer_lost, {"node 0 was not linked"});
+  cluster_.end(1, *others);
+  expect_nothing_left();
+}
+
+// Its vote was kept, and the other has been told that the query has failed.
+TEST_F(LinkedTooLate, an_issuer_does_not_hear_that_all_went_well_before) {
+  const auto issuers = use(0), others = use(1);
+  cluster_.end(1, *others);
+  give_up(1);
+  expect_error(others->outcome(), Code::peer_lost, {"node 0 was not linked"});
+  cluster_.end(0, *issuers);
+  link();
+  expect_error(issuers->outcome(), Code::peer_lost, {"node 0 was not linked"});
+  expect_nothing_left();
+}
+
+TEST_F(LinkedTooLate, a_participant_that_comes_late_hears_that_the_issuer_has_given_it_up) {
+  const auto issuers = use(0);
+  give_up(0);
+  cluster_.end(0, *issuers);
+  EXPECT_EQ(cluster_[0].running_count(), 0u);
+  const auto others = use(1);
+  link();
+  expect_error(others->cause(), Code::peer_lost, {"node 1 was not linked"});
+  cluster_.end(1, *others);
+  expect_nothing_left();
+}
+
+TEST_F(LinkedTooLate, a_participant_that_comes_when_they_are_linked_hears_it_too) {
+  const auto issuers = use(0);
+  give_up(0);
+  cluster_.end(0, *issuers);
+  link();
+  const auto others = use(1);
+  expect_error(others->cause(), Code::peer_lost, {"node 1 was not linked"});
+  cluster_.end(1, *others);
+  expect_nothing_left();
+}
+
+TEST_F(LinkedTooLate, nothing_is_left_of_a_query_that_both_have_given_up) {
+  const auto issuers = use(0), others = use(1);
+  for (const uint32_t n : {0u, 1u}) give_up(n);
+  cluster_.end(0, *issuers);
+  cluster_.end(1, *others);
+  link();
+  expect_nothing_left();
 }
 
 /// Node 1 is not linked with node 0, whose query has failed, and has ended on node 2. No node waits for a link any more.

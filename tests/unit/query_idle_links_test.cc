@@ -561,7 +561,7 @@ TEST_F(IdleLinks, that_the_peer_does_not_end_in_time_end) {
   EXPECT_FALSE(at(1).on_peer_lost(0, kGone)) << "both have agreed";
 }
 
-TEST_F(IdleLinks, that_have_ended_keep_nothing_that_no_query_waits_for) {
+TEST_F(IdleLinks, that_have_ended_keep_nothing_of_a_query_but_that_it_has_failed) {
   agree();
   expect_let_go();
   const QueryId id = at(0).begin();
@@ -573,7 +573,8 @@ TEST_F(IdleLinks, that_have_ended_keep_nothing_that_no_query_waits_for) {
   EXPECT_TRUE(query->failed());
   at(0).on_tick(now_ += 1);
   link_again();
-  EXPECT_TRUE(wire(0, 1).empty());
+  ASSERT_EQ(wire(0, 1).size(), 1u) << "not that a worker has stopped";
+  EXPECT_EQ(wire(0, 1).front().kind, QueryMessageKind::fail);
 }
 
 }  // namespace

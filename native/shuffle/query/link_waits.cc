@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "shuffle/query/query_messages.h"
+
 namespace faro::shuffle {
 
 void LinkWaits::begin(const TrackedQuery& query, Outbound& out) const {
@@ -35,7 +37,34 @@ bool LinkWaits::end(KnownQueries& known, uint32_t node, Outbound& out) {
     const auto kept = at++;
     if (kept->first == node) out.messages.splice(out.messages.end(), kept_, kept);
   }
+  if (const auto words = last_words_.find(node); words != last_words_.end()) {
+    std::erase_if(words->second, [&](const auto& word) {
+      return !context_.cluster.is_of_this_life(to_id(word.second.query));
+    });
+    out.messages.splice(out.messages.end(), words->second);
+    last_words_.erase(words);
+  }
   return alert;
+}
+
+// A vote that was kept may say that all went well.
+void LinkWaits::give_up(const TrackedQuery& query, uint32_t node, const Status& why) {
+  const uint32_t own = context_.cluster.own();
+  const QueryId& id = query.id;
+  if (id.issuer != own && id.issuer != node) return;
+  const Status cause = query.failed() ? query.cause() : why.of_query(id).of_node(own);
+  Kept& words = last_words_[node];
+  words.emplace_back(node,
+                     id.issuer == own ? failure_of(id, own, cause) : ended_of(id, own, cause, 0));
+  if (words.size() > kLastWordLimit) words.pop_front();
+  std::erase_if(kept_, [&](const auto& kept) {
+    return kept.first == node && to_id(kept.second.query) == id;
+  });
+}
+
+void LinkWaits::forget(uint32_t node) {
+  std::erase_if(kept_, [&](const auto& kept) { return kept.first == node; });
+  last_words_.erase(node);
 }
 
 }  // namespace faro::shuffle

@@ -1,11 +1,15 @@
 // LinkWaits: what queries do while nodes that they need are not linked yet, where nodes are linked on demand.
 //
 // A query has the links made that it needs when it is declared. Until a node is linked, the rings to it are as full ones
-// (link_lanes.cc), and what is to be said to it is kept here. A node that is not linked in time is lost to the query.
+// (link_lanes.cc), and what is to be said to it is kept here. A node that is not linked in time is lost to the query. That the
+// query has failed is a last word to it, which is kept until the two are linked: a participant may hear of the query later than
+// the others, and the issuer may have begun to wait later.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -23,6 +27,9 @@ namespace faro::shuffle {
 /// Threads: under the table's lock.
 class LinkWaits {
  public:
+  /// Last words that are kept for a node, each at most about 1 KiB: the latest.
+  static constexpr size_t kLastWordLimit = 1024;
+
   /// `context` outlives it. `limit`: for how long a query waits.
   LinkWaits(const QueryContext& context, base::Nanoseconds limit)
       : context_(context), limit_(limit) {}
@@ -34,6 +41,11 @@ class LinkWaits {
   /// The node is in reach: gives out what was kept for it. The queries do not wait for it any more; those that another
   /// process of the node has begun are lost. Returns whether workers are to be alerted.
   bool end(KnownQueries& known, uint32_t node, Outbound& out);
+  /// A query has waited for the node for too long, and fails because of `why`. If one of the two has begun it, the other one is
+  /// told when they are linked: nobody else may be able to tell it, or the issuer.
+  void give_up(const TrackedQuery& query, uint32_t node, const Status& why);
+  /// The node is lost, or has no number any more: nothing is to be said to it.
+  void forget(uint32_t node);
   /// Answers the queries of `all` that have waited for too long. Forgets what was kept for nodes that none waits for,
   /// unless the link with them may stay.
   template <typename Queries>
@@ -44,7 +56,8 @@ class LinkWaits {
 
   const QueryContext& context_;
   const base::Nanoseconds limit_;
-  Kept kept_;  // to whom, in order
+  Kept kept_;                            // to whom, in order
+  std::map<uint32_t, Kept> last_words_;  // by whom they are for
 };
 
 template <typename Queries>

@@ -56,9 +56,16 @@ KnownQueries::Pointer PeerMessages::query_that_peer_may_fail(uint32_t peer, cons
 
 bool PeerMessages::on_fail(uint32_t peer, const wire::QueryMessage& message, Outbound& out) {
   const QueryId id = to_id(message.query);
+  const uint32_t own = context_.cluster.own();
+  // It has failed and is over here, as a query may whose coordinator was not linked in time.
+  const Status* const failure =
+      peer == id.issuer && context_.cluster.nodes_change() ? context_.ended.failure(id) : nullptr;
+  if (failure != nullptr && known_.find(id) == nullptr) {
+    out.send(peer, ended_of(id, own, *failure, 0));
+    return false;
+  }
   const KnownQueries::Pointer query = query_that_peer_may_fail(peer, id, out);
   if (query == nullptr) return false;
-  const uint32_t own = context_.cluster.own();
   const bool had_failed = query->failed();
   const Status told = status_of(message, context_.cluster.node_count());
   const bool alert = query->fail_by_peer(

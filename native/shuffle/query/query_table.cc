@@ -369,6 +369,7 @@ bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
       const Status cause = why.of_node(node);
       context_.cluster.lose(node, cause, known_.begun());
       idle_links_.forget(node);
+      link_waits_.forget(node);
       known_.lose(node, cause, out);
       return true;
     }
@@ -423,6 +424,7 @@ void QueryTable::on_node_removed(uint32_t node) {
   change([&](Outbound& out) {
     drains_.forget(node);
     idle_links_.forget(node);
+    link_waits_.forget(node);
     const std::vector<KnownQueries::Pointer> concerned = known_.not_lost_with(node);
     const Status cause = base::error(Code::peer_lost, "{} was removed from the session of {}",
                                      context_.cluster.name(node), context_.cluster.own_name())
@@ -463,8 +465,11 @@ bool QueryTable::tick_locked(Outbound& out) {
   idle_links_.tick(out);
   const auto late = link_waits_.late(known_.all());
   for (const std::shared_ptr<TrackedQuery>& query : late) {
-    for (const uint32_t node : std::set(query->nodes().awaited()))
-      known_.lose(*query, node, environment_.why_unlinked(node), out);
+    for (const uint32_t node : std::set(query->nodes().awaited())) {
+      const Status why = environment_.why_unlinked(node);
+      link_waits_.give_up(*query, node, why);  // what may find no memory comes first
+      known_.lose(*query, node, why, out);
+    }
   }
   return alert || !expired.empty() || !late.empty();
 }
