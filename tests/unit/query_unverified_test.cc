@@ -348,5 +348,21 @@ TEST(QueryUnverified, a_failure_told_by_the_issuer_is_kept_while_the_issuer_says
   EXPECT_EQ(cluster[1].running_count(), 1u);
 }
 
+// Whoever cancels it does not use it.
+TEST(QueryUnverified, a_query_that_has_failed_keeps_its_cause_when_it_is_cancelled) {
+  QueryCluster cluster(2);
+  const auto [id, issuers] = cluster.begin_at(0);
+  cluster[0].fail(*issuers, kLost);
+  cluster.end(0, *issuers);
+  cluster.deliver(0, 1);  // FAIL
+  EXPECT_TRUE(test::is_ok(cluster[1].cancel(id, kCancelled)));
+  cluster.deliver_all();  // its vote, and OUTCOME
+  const auto late = cluster.use(1, id);
+  ASSERT_NE(late, nullptr);
+  EXPECT_EQ(late->cause().message(), kLost.message());
+  cluster.end(1, *late);
+  EXPECT_EQ(cluster[1].running_count(), 0u);
+}
+
 }  // namespace
 }  // namespace faro::shuffle

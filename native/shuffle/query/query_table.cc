@@ -247,6 +247,8 @@ Status QueryTable::cancel(const QueryId& id, const Status& cause) {
       status = base::error(Code::query_ended, "query {} has ended", id.to_string()).of_query(id);
       return false;
     }
+    // Why is kept for workers that come late, as long as none of them has used it.
+    if ((*query)->failed()) return false;
     known_.verify(**query, out);
     known_.await_issuer(**query, out);
     return (*query)->fail_here(cause, out);
