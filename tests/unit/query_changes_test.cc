@@ -367,6 +367,16 @@ TEST_F(LinkedTooLate, a_participant_that_comes_when_they_are_linked_hears_it_too
   expect_nothing_left();
 }
 
+TEST_F(LinkedTooLate, a_participant_hears_of_a_query_that_was_cancelled_before_it_was_declared) {
+  EXPECT_TRUE(is_ok(cluster_[0].cancel(id_, kCancelled)));
+  const auto issuers = use(0), others = use(1);
+  link();
+  expect_error(others->cause(), kCancelled.code(), {kCancelled.message()});
+  cluster_.end(0, *issuers);
+  cluster_.end(1, *others);
+  expect_nothing_left();
+}
+
 TEST_F(LinkedTooLate, nothing_is_left_of_a_query_that_both_have_given_up) {
   const auto issuers = use(0), others = use(1);
   for (const uint32_t n : {0u, 1u}) give_up(n);

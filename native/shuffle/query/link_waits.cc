@@ -7,7 +7,13 @@
 namespace faro::shuffle {
 
 void LinkWaits::begin(const TrackedQuery& query, Outbound& out) const {
-  for (const uint32_t node : query.nodes().awaited()) out.wanted.push_back(node);
+  const uint32_t own = context_.cluster.own();
+  for (const uint32_t node : query.nodes().awaited()) {
+    out.wanted.push_back(node);
+    // When it failed it was not known who takes part.
+    if (query.failed() && query.id.issuer == own)
+      out.send(node, failure_of(query.id, own, query.cause()));
+  }
 }
 
 // A question is asked again.

@@ -34,7 +34,7 @@ class LinkWaits {
   LinkWaits(const QueryContext& context, base::Nanoseconds limit)
       : context_(context), limit_(limit) {}
 
-  /// A query is declared: which links are to be made.
+  /// A query is declared: which links are to be made, and who is told if it has failed before.
   void begin(const TrackedQuery& query, Outbound& out) const;
   /// Keeps what cannot be sent yet.
   void hold(Outbound& out);
