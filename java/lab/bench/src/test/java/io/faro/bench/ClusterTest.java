@@ -68,7 +68,7 @@ class ClusterTest {
       for (int node = 0; node < languages.length(); node++) {
         Process process = nodes.processes().get(node);
         assertTrue(process.waitFor(50, TimeUnit.SECONDS), "node " + node + " hangs");
-        assertEquals(0, process.exitValue(), "node " + node + ": " + nodes.text(node));
+        assertEquals(0, process.exitValue(), "node " + node + ": " + nodes.texts());
       }
       String verified = languages.charAt(0) == 'j' ? "\"verified\":true" : "verified";
       assertTrue(nodes.text(0).contains(verified), nodes.text(0));

@@ -61,6 +61,13 @@ final class Nodes implements AutoCloseable {
     return checked(output(node));
   }
 
+  /** What all have printed. */
+  String texts() throws IOException {
+    StringBuilder all = new StringBuilder();
+    for (int node = 0; node < started.size(); node++) all.append("node ").append(node).append(":\n").append(text(node));
+    return all.toString();
+  }
+
   /** The output of JVMs, in which -Xcheck:jni must have found nothing. */
   static String checked(Path output) throws IOException {
     String text = Files.readString(output, UTF_8);
