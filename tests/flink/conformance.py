@@ -28,6 +28,10 @@ MAIN = "io.faro.flink.conformance.TestClass"
 Listed = collections.namedtuple("Listed", "name clusters limit_s groups")
 
 
+# What is wrong with a class over Faro; whether it may be by chance, so that it is run again.
+Problem = collections.namedtuple("Problem", "text by_chance")
+
+
 def read_list(path):
     """The classes of a list, each with the groups that stand beside it."""
     listed = []
@@ -105,28 +109,27 @@ def failed(run):
 
 
 def problems(netty, faro):
-    """What is wrong with a class over Faro, beside Netty: a line each. Empty: nothing."""
-    if not netty["outcomes"] and not netty["ended"]:
-        return [f"it does not run over Netty: {netty['why']}"]
+    """What is wrong with a class over Faro, beside Netty. Empty: nothing."""
+    if not netty["outcomes"]:
+        return [Problem(f"there are no tests over Netty: {netty['why']}", False)]
     found = []
-    if netty["ended"] and not faro["ended"]:
-        found.append(f"it does not end over Faro: {faro['why']}")
+    if netty["ended"] != faro["ended"]:
+        side, run = ("Faro", faro) if netty["ended"] else ("Netty", netty)
+        found.append(Problem(f"it does not end over {side}: {run['why']}", True))
     less = sorted(set(netty["outcomes"]) - set(faro["outcomes"]))
     if less:
-        found.append(f"{len(less)} tests did not run over Faro: {less[0]}")
+        found.append(Problem(f"{len(less)} tests did not run over Faro: {less[0]}", not faro["ended"]))
     skipped = sorted(test for test, outcome in faro["outcomes"].items()
                      if outcome == "skipped" and netty["outcomes"].get(test) == "passed")
     if skipped:
-        found.append(f"{len(skipped)} tests were skipped over Faro alone: {skipped[0]}")
+        found.append(Problem(f"{len(skipped)} tests were skipped over Faro alone: {skipped[0]}", False))
     for test in sorted(failed(faro)):
-        if netty["outcomes"].get(test) == "passed":
-            found.append(f"fails over Faro: {test}: {faro['errors'].get(test, '')}")
+        if netty["outcomes"].get(test) != "failed":
+            found.append(Problem(f"fails over Faro: {test}: {faro['errors'].get(test, '')}", True))
     if netty["counts"]["netty_requests"] and not faro["counts"]["requests"]:
-        found.append("exchanges are remote over Netty, but none was over Faro")
+        found.append(Problem("exchanges are remote over Netty, but none was over Faro", False))
     if faro["counts"]["netty_requests"]:
-        found.append(f"{faro['counts']['netty_requests']} requests were over Netty though Faro is the default")
-    if not netty["outcomes"]:
-        found.append("it has no tests")
+        found.append(Problem(f"{faro['counts']['netty_requests']} requests were over Netty though Faro is the default", False))
     return found
 
 
@@ -204,19 +207,13 @@ class Runner:
 def compare(listed, runner, explained, repeats):
     """One class over both, and again if they differ."""
     first = {side: runner.run(listed, side, 0) for side in SIDES}
-    found = problems(first["netty"], first["faro"])
-    open_ones = [each for each in found if not is_explained(listed.name, each, explained)]
-    more, differs = [], bool(open_ones)
-    # A failure, or no end, may be chance; fewer tests or another way of exchange are not.
-    doubtful = failed(first["faro"]) - failed(first["netty"]) or not first["faro"]["ended"] or not first["netty"]["ended"]
-    if open_ones and doubtful:
+    found = [each for each in problems(first["netty"], first["faro"]) if not is_explained(listed.name, each.text, explained)]
+    texts, more, differs = [each.text for each in found], [], any(not each.by_chance for each in found)
+    if any(each.by_chance for each in found):
         more = [{side: runner.run(listed, side, attempt) for side in SIDES} for attempt in range(1, repeats + 1)]
-        lines, differs = again(listed.name, first, more)
-        certain = [each for each in open_ones if not each.startswith(("fails over Faro", "it does not end"))]
-        if not differs and certain and first["faro"]["ended"]:
-            differs = True
-        found += lines
-    return {"class": listed.name, "clusters": listed.clusters, **first, "problems": found, "differs": differs,
+        lines, often = again(listed.name, first, more)
+        texts, differs = texts + lines, differs or often
+    return {"class": listed.name, "clusters": listed.clusters, **first, "problems": texts, "differs": differs,
             "repeats": more}
 
 
