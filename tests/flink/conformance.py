@@ -133,8 +133,9 @@ def problems(netty, faro):
     return found
 
 
-def is_explained(name, problem, explained):
-    return any(name.endswith("." + of) and part in problem for of, part in explained)
+def explanation(name, problem, explained):
+    """The reason that the list of explained differences gives; None: there is none."""
+    return next((reason for (of, part), reason in explained.items() if name.endswith("." + of) and part in problem), None)
 
 
 def again(name, first, repeats):
@@ -207,8 +208,12 @@ class Runner:
 def compare(listed, runner, explained, repeats):
     """One class over both, and again if they differ."""
     first = {side: runner.run(listed, side, 0) for side in SIDES}
-    found = [each for each in problems(first["netty"], first["faro"]) if not is_explained(listed.name, each.text, explained)]
-    texts, more, differs = [each.text for each in found], [], any(not each.by_chance for each in found)
+    found, texts = [], []
+    for each in problems(first["netty"], first["faro"]):
+        reason = explanation(listed.name, each.text, explained)
+        texts.append(each.text if reason is None else f"{each.text} (explained: {reason})")
+        found += [each] if reason is None else []
+    more, differs = [], any(not each.by_chance for each in found)
     if any(each.by_chance for each in found):
         more = [{side: runner.run(listed, side, attempt) for side in SIDES} for attempt in range(1, repeats + 1)]
         lines, often = again(listed.name, first, more)
@@ -223,7 +228,7 @@ def line_of(result):
     tests = [f"{count(run, 'passed')}/{len(run['outcomes'])}" for run in (netty, faro)]
     return (f"{name:52} {tests[0]:>9} {tests[1]:>9} {netty['counts']['netty_requests']:10} {faro['counts']['requests']:10} "
             f"{faro['counts']['bytes'] / 1e6:9.1f} {netty['seconds']:5} {faro['seconds']:5}  "
-            + ("DIFFERS" if result["differs"] else "same" if not result["problems"] else "explained"))
+            + ("DIFFERS" if result["differs"] else "same" if not result["problems"] else "see below"))
 
 
 HEAD = (f"{'class (tests that passed / ran)':52} {'Netty':>9} {'Faro':>9} {'requests':>10} {'over Faro':>10} "
