@@ -96,7 +96,7 @@ up_to_date() { [[ -e $1 && -z $(find "${@:2}" -newer "$1") ]]; }
 # Packs java/faro and the benchmarks over the library of the release build. Where Maven cannot download its plug-ins, which
 # it does once, what is in Java is left out.
 java_jars() {
-  up_to_date "$bench_jar" java/pom.xml java/{faro,lab/sockets,lab/bench}/{pom.xml,src} build/release/jni && return
+  up_to_date "$bench_jar" java/pom.xml java/{faro,lab/sockets,lab/bench}/{pom.xml,src} build/release/jni/linux-* && return
   step "building java"
   rm -f "$bench_jar"
   quietly maven package -pl faro,lab/sockets,lab/bench "${no_tests[@]}" || echo "run: java/ could not be built; its rows are left out" >&2
@@ -109,7 +109,7 @@ java_jars_ahead() {
 
 # Packs examples/sql with what it stands on.
 sql_jars() {
-  up_to_date "$sql_jar" java/pom.xml java/{faro,lab/sockets}/{pom.xml,src} examples/sql/{pom.xml,src} build/release/jni && return
+  up_to_date "$sql_jar" java/pom.xml java/{faro,lab/sockets}/{pom.xml,src} examples/sql/{pom.xml,src} build/release/jni/linux-* && return
   step "building examples/sql"
   rm -f "$sql_jar"
   quietly maven package -pl ../examples/sql -am "${no_tests[@]}"

@@ -6,7 +6,7 @@ readonly flink_example_jar=examples/flink/target/faro-flink-example-0.1.0.jar
 
 # Packs java/faro-flink: what an operator puts into Flink's lib/, for every version of Flink.
 flink_jar() {
-  up_to_date "$flink_jar" java/pom.xml java/{faro,faro-flink}/{pom.xml,src} build/release/jni && return
+  up_to_date "$flink_jar" java/pom.xml java/{faro,faro-flink}/{pom.xml,src} build/release/jni/linux-* && return
   step "building java/faro-flink"
   rm -f "$flink_jar"
   quietly maven package -Pflink -pl faro,faro-flink "${no_tests[@]}" || fail "java/faro-flink could not be built"

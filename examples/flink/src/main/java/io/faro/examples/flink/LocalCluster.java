@@ -10,12 +10,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * A JobManager and TaskManagers, a process each, with what Flink's scripts would give them. They end with this process, however
@@ -25,6 +27,7 @@ import java.util.regex.Pattern;
  */
 final class LocalCluster implements AutoCloseable {
   private static final long START_MS = 120_000;
+  private static final long END_MS = 2_000; // then a process is killed
   private static final long POLL_MS = 200;
   private static final Pattern REGISTERED = Pattern.compile("\"taskmanagers\":(\\d+)");
   private static final List<String> OPENED =
@@ -163,10 +166,11 @@ final class LocalCluster implements AutoCloseable {
     }
   }
 
-  /** Ends all processes; logs stay. */
+  /** Ends all processes, and removes their temporary files; logs stay. */
   @Override
   public void close() {
     endAll();
+    remove(folder.resolve("tmp"));
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException exiting) {
@@ -174,16 +178,24 @@ final class LocalCluster implements AutoCloseable {
     }
   }
 
+  private static void remove(Path tree) {
+    try (Stream<Path> files = Files.walk(tree)) {
+      files.sorted(Comparator.reverseOrder()).forEach(each -> each.toFile().delete());
+    } catch (IOException left) {
+      System.err.println("Not removed: " + tree + ", " + left.getMessage());
+    }
+  }
+
   private void endAll() {
     processes.values().forEach(Process::destroy);
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(END_MS);
     for (Process process : processes.values()) {
       try {
-        if (!process.waitFor(3, TimeUnit.SECONDS)) {
-          process.destroyForcibly();
-        }
+        process.waitFor(Math.max(0, end - System.nanoTime()), TimeUnit.NANOSECONDS);
       } catch (InterruptedException interrupted) {
-        process.destroyForcibly();
+        Thread.currentThread().interrupt();
       }
+      process.destroyForcibly();
     }
   }
 }

@@ -7,7 +7,7 @@ import java.util.List;
 final class Statements {
   private Statements() {}
 
-  /** What stands between semicolons, but for those in quotes; nothing empty. */
+  /** What stands between semicolons, except those in quotes; nothing empty. */
   static List<String> split(String text) {
     List<String> statements = new ArrayList<>();
     StringBuilder begun = new StringBuilder();
