@@ -72,9 +72,28 @@ TEST(QueryChanges, one_that_was_never_linked_with_the_process_releases_it) {
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
 }
 
+// Node 0 was linked with the former process only, and will not be with the one that has the number now.
+TEST(QueryChanges, a_process_that_was_never_linked_is_drained_when_the_others_release_it) {
+  QueryCluster cluster(3, true);
+  cluster[0].on_peer_lost(2, Status(Code::peer_lost, "node 2 was removed"));
+  cluster[0].on_node_removed(2);
+  cluster[0].on_node_added(2);
+  cluster[0].drain(2);
+  QueryMessage released;
+  released.kind = QueryMessageKind::released;
+  released.first = 2;
+  released.number = 1002;
+  cluster[0].on_message(1, released);
+  EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 means the former process";
+  released.number = kNext;
+  cluster[0].on_message(1, released);
+  EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{2});
+}
+
 // Node 0 is linked with nodes 1 and 2, but not with node 3, which all three are told to drain.
 TEST(QueryChanges, a_node_that_is_not_linked_is_drained_when_those_that_are_have_released_it) {
   QueryCluster cluster(4, true);
+  replace_3(cluster, 0);  // by a process that is gone, too
   for (const uint32_t n : {1u, 3u}) {
     cluster[0].on_peer_lost(n, Status(Code::peer_lost, "it was removed"));
     cluster[0].on_node_removed(n);

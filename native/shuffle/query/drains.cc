@@ -54,8 +54,12 @@ bool Drains::has_released(uint32_t peer, uint32_t node) const {
   if (peers == released_by_.end()) return false;
   const auto said = peers->second.find(peer);
   if (said == peers->second.end()) return false;
-  const uint64_t incarnation = context_.cluster.incarnation(node);
-  return said->second == incarnation || said->second == 0 || incarnation == 0;
+  const ClusterView& cluster = context_.cluster;
+  const uint64_t last = cluster.incarnation(node);  // that was linked here
+  if (said->second == 0 || last == 0) return true;
+  if (cluster.is_there(node)) return said->second == last;
+  // The process that has the number now is not linked here. A former one, which was lost or removed, is not meant.
+  return cluster.is_parted(node) || said->second != last;
 }
 
 void Drains::on_peer_lost(uint32_t peer) {
