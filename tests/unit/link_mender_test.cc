@@ -290,6 +290,28 @@ TEST_P(LinkThatIsMended, is_dialled_at_once_if_it_breaks_when_it_had_been_mended
   EXPECT_TRUE(network_.connected);
 }
 
+// The peer has mended the link, and then given it up, when it answers who had asked before whether it lives. What this side
+// notices last is that the connection has broken.
+TEST_P(LinkThatIsMended, is_lost_though_the_peer_has_said_so_while_there_was_a_connection) {
+  if (has_dialled_) return;  // its own connections are the only ones
+  breaks();
+  ASSERT_TRUE(network_.connected);
+  last_ = std::make_shared<HandWire>();
+  const auto resumed = last_;
+  link_->resume(std::make_unique<HandConnection>(resumed), {});
+  const Status gone(Code::peer_lost, "the peer does not have that link (any more)");
+  peer_.judgement = Refusal{gone, false, false, true, true};
+  is_answered();
+  EXPECT_TRUE(link_->attached());
+  resumed->handler->on_closed(Status(Code::peer_lost, "the peer closed the connection"));
+  network_.connected = nullptr;
+  network_.clock.advance(1'000'000'000);
+  mender_.advance(network_.clock.now_ns());
+  ASSERT_TRUE(network_.connected) << "it is not asked again";
+  is_answered();
+  EXPECT_EQ(loss_.code(), Code::peer_lost);
+}
+
 TEST_P(LinkThatIsMended, is_that_of_the_very_peer_and_number) {
   wire::Hello hello = peer_.identity.hello;
   hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
