@@ -260,6 +260,7 @@ void Coordinator::stop_some() {
 // ------------------------------------------------------------------------------------- what has to hold
 
 void Coordinator::query_over_all(const char* when, bool has_to_be_done) {
+  members_.await_missing();
   const std::vector<uint32_t> ready = members_.ready();
   if (ready.empty() || world_.failed()) return;
   const auto index = static_cast<uint32_t>(plan_.run.queries.size());

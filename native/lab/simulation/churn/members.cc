@@ -39,7 +39,7 @@ std::vector<uint32_t> Members::ready() const {
 bool Members::know_each_other(const Process& process, const std::vector<uint32_t>& others) const {
   const auto knows = [](const Process& one, const Process& other) {
     const auto told = one.told.find(other.number());
-    return told != one.told.end() && told->second == other.id();
+    return told != one.told.end() && told->second == other.id() && !one.is_missing(other.number());
   };
   return std::all_of(others.begin(), others.end(), [&](uint32_t number) {
     const Process& other = *members_.at(number).process;
@@ -53,6 +53,22 @@ std::vector<uint32_t> Members::ready_together() const {
     if (know_each_other(*members_.at(number).process, together)) together.push_back(number);
   }
   return together;
+}
+
+void Members::await_missing() {
+  const base::Nanoseconds deadline = world_.now() + kSoon;
+  for (bool any = true; any; world_.sleep(kMillisecond)) {
+    any = false;
+    for (const uint32_t one : ready()) {
+      Process& process = *members_.at(one).process;
+      for (const uint32_t other : ready()) {
+        if (process.is_missing(other) && !process.session().await_node(other, Wait::none()).ok())
+          any = true;
+      }
+    }
+    if (any && world_.now() > deadline)
+      return world_.violation("who has come back is not linked with all");
+  }
 }
 
 std::vector<uint32_t> Members::free_numbers() const {

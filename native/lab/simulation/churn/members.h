@@ -41,6 +41,9 @@ class Members {
   std::vector<uint32_t> ready() const;
   /// Of these, some that were told of each other.
   std::vector<uint32_t> ready_together() const;
+  /// Has those that are ready linked with whom they have lost and who has come back: until then they refuse its queries. From
+  /// a fiber.
+  void await_missing();
   bool know_each_other(const Process& process, const std::vector<uint32_t>& others) const;
   /// Numbers that nobody has, and of which no session knows: one that still has to remove the former process would take
   /// the next one for it.

@@ -100,6 +100,7 @@ void Process::listen() {
   listener.node_lost = [this](uint32_t number, const Status& cause) { on_lost(number, cause); };
   listener.node_left = [this](uint32_t number) {
     ++events_.lost[number];
+    events_.missing.insert(number);
     events_.ended.insert(number);
   };
   listener.node_drained = [this](uint32_t number) {
@@ -107,8 +108,10 @@ void Process::listen() {
     events_.ended.insert(number);
     note_let_go(number);
   };
+  listener.node_returned = [this](uint32_t number) { events_.missing.erase(number); };
   listener.node_removed = [this](uint32_t number) {
     ++events_.removed[number];
+    events_.missing.erase(number);
     events_.drained.erase(number);
     events_.ended.insert(number);
   };
@@ -124,6 +127,7 @@ void Process::note_let_go(uint32_t number) {
 // Only those of which something can have cost the link.
 void Process::on_lost(uint32_t number, const Status& cause) {
   ++events_.lost[number];
+  events_.missing.insert(number);
   events_.ended.insert(number);
   const auto known = told.find(number);
   if (fate().is_lost() || fate().leaves() || fate().ends || known == told.end()) return;

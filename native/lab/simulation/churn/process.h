@@ -28,6 +28,7 @@ struct ToldEvents {
   std::set<uint32_t> drained;            // until the node is removed
   std::map<uint32_t, uint32_t> removed;  // how often
   std::map<uint32_t, uint32_t> lost;     // or left, or let go as idle, which it is not told
+  std::set<uint32_t> missing;            // lost, or left, and neither back nor removed
   std::set<uint32_t> ended;              // of what has cost a link since note_links() looked last
 };
 
@@ -57,6 +58,7 @@ class Process {
   SimDisk& disk() { return disk_; }
   const ToldEvents& events() const { return events_; }
   bool is_drained(uint32_t number) const { return events_.drained.contains(number); }
+  bool is_missing(uint32_t number) const { return events_.missing.contains(number); }
 
   /// Orders are done one after the other, each after some time on its way, once the session is open. What is ordered later than
   /// finish() is not.
