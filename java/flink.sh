@@ -34,8 +34,8 @@ flink_class_path() {
   step "downloading the jars of Flink $2"
   mkdir -p "$(dirname "$file")"
   local versions=("-Dflink.version=$2")
-  # Of 1.20 the tests were last published with this one.
-  [[ $2 != 1.20.* ]] || versions+=(-Dflink.tests.version=1.20.1)
+  # Of 1.20 the tests were last published with this one; they need the older Mockito.
+  [[ $2 != 1.20.* ]] || versions+=(-Dflink.tests.version=1.20.1 -Dmockito.version=3.4.6)
   quietly maven dependency:build-classpath -Pflink -pl "../$1/flink" "${versions[@]}" -Dmdep.includeScope=runtime \
     -Dmdep.outputFile="$file" || fail "the jars of Flink $2 could not be had"
 }
