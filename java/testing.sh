@@ -69,7 +69,7 @@ all_java_tests() {
   fi
 }
 
-# Some of Flink's own tests over Netty and over Faro, in under three minutes beside the first call's downloads.
+# Some of Flink's own tests over Netty and over Faro, in two minutes of idle processors, beside the first call's downloads.
 flink_tests() {
   local log=build/flink_tests.log
   ./run flink-tests --quick >"$log" 2>&1 || {

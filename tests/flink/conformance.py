@@ -274,7 +274,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./run flink-tests")
     parser.add_argument("--version", default="2.3.0", help="of Flink: a list beside this file")
     parser.add_argument("--only", default="", metavar="CLASS,...", help="these of the list")
-    parser.add_argument("--quick", action="store_true", help="those that the list calls quick: under 3 minutes")
+    parser.add_argument("--quick", action="store_true", help="those that the list calls quick")
     parser.add_argument("--resume", metavar="FILE", help="results: goes on with the first class that has not passed there")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="runs over both after a difference (%(default)s)")
     parser.add_argument("--list", action="store_true", help="print the classes")
