@@ -69,16 +69,6 @@ all_java_tests() {
   fi
 }
 
-# Some of Flink's own tests over Netty and over Faro, in two minutes of idle processors, beside the first call's downloads.
-flink_tests() {
-  local log=build/flink_tests.log
-  ./run flink-tests --quick >"$log" 2>&1 || {
-    cat "$log" >&2
-    fail "Flink's own tests differ over Faro"
-  }
-  summarise flink "$(tail -n 1 "$log")"
-}
-
 # The tests of java/faro again, in a JVM in which AddressSanitizer watches the native side. The JVM uses SIGSEGV itself,
 # and frees nothing when it ends.
 java_asan_tests() {

@@ -15,6 +15,7 @@ part fuzz            ./run fuzz 3600
 part evaluate        ./run evaluate --out build/long/evaluate
 part aarch64         ./run aarch64
 part compatibility   ./run compatibility
+part flink_module    tests/flink/module
 part flink           ./run flink-tests --resume build/long/flink-2.3.0
 part flink_1_20      ./run flink-tests --version 1.20.5 --resume build/long/flink-1.20.5
 part guests          ./run softroce
