@@ -1,4 +1,6 @@
 /* Two sessions or endpoints in one process, and what a program in C does with them: c_abi_test <case>, see CMakeLists.txt. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -6,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "faro/c.h"
 
@@ -70,7 +74,21 @@ struct cluster {
   faro_worker* workers[kNodes];
   faro_shuffle* shuffles[kNodes];
   faro_query_id query;
+  int held[kNodes]; /* sockets that keep the ports from others while a session is closed */
 };
+
+/* Binds a socket that does not listen: with SO_REUSEADDR, as Faro sets it, another one may. */
+static int hold_address(char* address, size_t room) {
+  const int held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int one = 1;
+  struct sockaddr_in bound = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t length = sizeof bound;
+  CHECK(setsockopt(held, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
+  CHECK(bind(held, (struct sockaddr*)&bound, sizeof bound) == 0);
+  CHECK(getsockname(held, (struct sockaddr*)&bound, &length) == 0);
+  snprintf(address, room, "127.0.0.1:%d", ntohs(bound.sin_port));
+  return held;
+}
 
 static faro_config* config_of(const struct cluster* cluster, int node) {
   faro_config* config = faro_config_create();
@@ -86,7 +104,9 @@ static struct cluster open_cluster(void) {
   struct cluster cluster = {0};
   faro_listener* listeners[kNodes];
   for (int i = 0; i < kNodes; ++i) {
-    OK(faro_listener_bind("127.0.0.1:0", &listeners[i]));
+    char address[32];
+    cluster.held[i] = hold_address(address, sizeof address);
+    OK(faro_listener_bind(address, &listeners[i]));
     if (i > 0) strcat(cluster.nodes, ",");
     strcat(cluster.nodes, faro_listener_address(listeners[i]));
   }
@@ -109,6 +129,7 @@ static struct cluster open_cluster(void) {
 static void close_cluster(struct cluster* cluster) {
   for (int i = 0; i < kNodes; ++i) OK(faro_session_close(cluster->sessions[i]));
   for (int i = 0; i < kNodes; ++i) faro_session_destroy(cluster->sessions[i]);
+  for (int i = 0; i < kNodes; ++i) close(cluster->held[i]);
 }
 
 static faro_shuffle* open_shuffle(struct cluster* cluster, int node, uint32_t stage,
