@@ -258,6 +258,23 @@ TEST(QueryTable, a_confirmation_before_the_outcome_means_nothing) {
   EXPECT_FALSE(a->outcome_known()) << "node 1 has not ended";
 }
 
+// A peer may do harm to its own words: the decision comes as something else, and is never confirmed.
+TEST(QueryTable, who_cancels_for_want_of_the_decision_is_told_it_again) {
+  QueryCluster cluster(2);
+  const auto [id, queries] = cluster.begin_everywhere();
+  cluster.end_everywhere(queries);
+  cluster.deliver(1, 0);
+  EXPECT_TRUE(queries[0]->outcome_known());
+  cluster.wires[0][1].clear();
+  EXPECT_TRUE(test::is_ok(cluster[1].cancel(id, kCancelled)));
+  cluster.deliver(1, 0);
+  cluster.deliver(0, 1);
+  ASSERT_TRUE(queries[1]->outcome_known());
+  EXPECT_TRUE(test::is_ok(queries[1]->outcome()));
+  cluster.deliver(1, 0);
+  for (const uint32_t n : {0u, 1u}) EXPECT_EQ(cluster[n].running_count(), 0u);
+}
+
 TEST(QueryTable, who_asks_again_after_the_end_is_answered) {
   QueryCluster cluster(2);
   const auto [id, at] = cluster.begin_everywhere();

@@ -74,7 +74,11 @@ bool PeerMessages::on_fail(uint32_t peer, const wire::QueryMessage& message, Out
   if (!decides(id) && query->unverified() != nullptr && query->failed() && !query->outcome_known())
     out.send(id.issuer, ended_of(id, own, query->cause(), 0));
   // Perhaps it only asks.
-  if (decides(id) && had_failed) out.send(peer, failure_of(id, own, query->cause()));
+  if (decides(id) && had_failed) {
+    out.send(peer, failure_of(id, own, query->cause()));
+  } else if (decides(id) && query->outcome_known()) {
+    out.send(peer, outcome_of(id, own, query->outcome(), context_.ended.low_water(own)));
+  }
   return alert;
 }
 
