@@ -90,6 +90,54 @@ TEST(QueryChanges, a_process_that_was_never_linked_is_drained_when_the_others_re
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{2});
 }
 
+// Nodes 0 and 1 were never linked with node 3. What node 1 says of its former process comes when node 0 has removed that one.
+TEST(QueryChanges, what_was_said_of_a_former_process_does_not_release_the_next_one) {
+  QueryCluster cluster(4, true);
+  for (const uint32_t n : {0u, 1u}) {
+    cluster[n].on_peer_lost(3, Status(Code::peer_lost, "node 3 was removed"));
+    cluster[n].on_node_removed(3);
+    cluster[n].on_node_added(3);
+  }
+  cluster[1].drain(3);
+  cluster[1].on_node_removed(3);
+  cluster[1].on_node_added(3);  // the next one
+  cluster.deliver(1, 0);
+  cluster[0].on_peer_joined(3, kNext);
+  cluster[0].drain(3);
+  for (const uint32_t n : {2u, 3u}) {
+    QueryMessage released;
+    released.kind = QueryMessageKind::released;
+    released.first = 3;
+    released.number = n == 3 ? kNext : 0;
+    cluster[0].on_message(n, released);
+  }
+  EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 may begin queries that need it";
+  cluster[1].drain(3);
+  cluster.deliver(1, 0);
+  EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
+}
+
+// Node 0 has released node 2 before it is told of a query of node 1, with which it is not linked.
+TEST(QueryChanges, a_drain_waits_for_a_query_that_waits_for_its_issuer) {
+  QueryCluster cluster(3, true);
+  const QueryId id = cluster[1].begin();
+  for (const uint64_t former : {1001, 1501}) {
+    if (former == 1501) cluster[0].on_peer_joined(1, former);
+    cluster[0].on_peer_lost(1, Status(Code::peer_lost, "node 1 was removed"));
+    cluster[0].on_node_removed(1);
+    cluster[0].on_node_added(1);
+  }
+  cluster[0].drain(2);
+  for (const uint32_t n : {0u, 1u}) EXPECT_TRUE(is_ok(cluster[n].declare(id, {0, 2, 4})));
+  cluster[2].drain(2);
+  cluster.deliver(2, 0);
+  EXPECT_TRUE(cluster.nodes[0].released.empty());
+  cluster[0].on_peer_joined(1, 1001);
+  EXPECT_FALSE(cluster.use(0, id)->failed());
+  cluster[1].drain(2);
+  EXPECT_TRUE(cluster.nodes[0].released.empty()) << "node 1 needs it";
+}
+
 // Node 0 is linked with nodes 1 and 2, but not with node 3, which all three are told to drain.
 TEST(QueryChanges, a_node_that_is_not_linked_is_drained_when_those_that_are_have_released_it) {
   QueryCluster cluster(4, true);

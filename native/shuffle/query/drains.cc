@@ -8,13 +8,24 @@
 #include "shuffle/query/tracked_query.h"
 
 namespace faro::shuffle {
+namespace {
+
+// RELEASED of no process: its sender may need the next one that has the number.
+constexpr uint64_t kTakenBack = UINT64_MAX;
+
+wire::QueryMessage released_of(uint32_t node, uint64_t incarnation) {
+  wire::QueryMessage message = message_of(wire::QueryMessageKind::released, {}, node, 0);
+  message.number = incarnation;
+  return message;
+}
+
+}  // namespace
 
 // A peer that hears of it late may have another process with that number by then.
 wire::QueryMessage Drains::released(uint32_t node) const {
-  wire::QueryMessage message = message_of(wire::QueryMessageKind::released, {}, node, 0);
   // Of one that is not linked it is not known which process has the number now.
-  message.number = context_.cluster.is_there(node) ? context_.cluster.incarnation(node) : 0;
-  return message;
+  return released_of(node,
+                     context_.cluster.is_there(node) ? context_.cluster.incarnation(node) : 0);
 }
 
 Status Drains::check(const QueryId& query, const std::vector<uint32_t>& workers) const {
@@ -40,13 +51,32 @@ bool Drains::is_own_node_released_by(uint32_t peer) const {
 }
 
 void Drains::forget(uint32_t node) {
-  stages_.erase(node);
+  if (const auto drain = stages_.find(node); drain != stages_.end()) {
+    if (drain->second != Stage::in_use) has_released_former_[node] = true;
+    stages_.erase(drain);
+  }
   released_by_.erase(node);
   on_peer_lost(node);
 }
 
+// A peer that was not linked with the former process cannot tell whether that one was meant.
+void Drains::on_node_added(uint32_t node, Outbound& out) {
+  if (!has_released_former_[node]) return;
+  Outbound told;
+  for (const uint32_t peer : context_.cluster.there()) {
+    if (peer != context_.cluster.own()) told.send(peer, released_of(node, kTakenBack));
+  }
+  has_released_former_[node] = false;
+  out.take(std::move(told));
+}
+
 void Drains::hear(uint32_t peer, uint32_t node, uint64_t incarnation) {
-  if (node < context_.cluster.node_count()) released_by_[node][peer] = incarnation;
+  if (node >= context_.cluster.node_count()) return;
+  if (incarnation == kTakenBack) {
+    released_by_[node].erase(peer);
+  } else {
+    released_by_[node][peer] = incarnation;
+  }
 }
 
 bool Drains::has_released(uint32_t peer, uint32_t node) const {
@@ -83,14 +113,15 @@ void Drains::advance(Outbound& out) {
       stage = Stage::released;
       out.take(std::move(told));
     }
-    if (stage == Stage::released && !is_needed_elsewhere(node)) {
+    if (stage == Stage::released && !is_needed_here(node) && !is_needed_elsewhere(node)) {
       out.let_go.push_back(node);
       stage = Stage::let_go;
     }
   }
 }
 
-// A node that is drained itself begins no queries, so it waits for all that it has begun.
+// A node that is drained itself begins no queries, so it waits for all that it has begun. A query of another issuer may be
+// declared here after this node has released the drained one.
 bool Drains::is_needed_here(uint32_t node) const {
   const uint32_t own = context_.cluster.own();
   return std::ranges::any_of(known_.all(), [&](const auto& known) {

@@ -22,7 +22,7 @@ class Drains {
  public:
   /// Both outlive it.
   Drains(const QueryContext& context, const KnownQueries& known)
-      : context_(context), known_(known) {}
+      : context_(context), known_(known), has_released_former_(context.cluster.node_count()) {}
 
   void begin(uint32_t node) { stages_.try_emplace(node, Stage::in_use); }
   /// Whether a query may have these workers. Who begins it decides. Errors: wrong_state, if that is this node and one
@@ -34,8 +34,10 @@ class Drains {
   bool is_own_node_released_by(uint32_t peer) const;
   /// The node is removed: whoever comes with its number is another one.
   void forget(uint32_t node);
+  /// Takes back what this node has said of the former process with that number.
+  void on_node_added(uint32_t node, Outbound& out);
 
-  /// A peer has released a node, the process of that incarnation; 0: whichever has the number. Untrusted.
+  /// A peer has released a node, the process of that incarnation (0: whichever has the number), or takes that back. Untrusted.
   void hear(uint32_t peer, uint32_t node, uint64_t incarnation);
   void on_peer_lost(uint32_t peer);
   /// What this node has said before the peer came.
@@ -53,7 +55,8 @@ class Drains {
 
   const QueryContext& context_;
   const KnownQueries& known_;
-  std::map<uint32_t, Stage> stages_;  // by drained node
+  std::map<uint32_t, Stage> stages_;       // by drained node
+  std::vector<bool> has_released_former_;  // by number: its last process, which was removed then
   std::map<uint32_t, std::map<uint32_t, uint64_t>>
       released_by_;  // by node: which peers, of which of its processes
 };

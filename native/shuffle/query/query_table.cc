@@ -401,8 +401,11 @@ bool QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
 }
 
 void QueryTable::on_node_added(uint32_t node) {
-  const std::lock_guard lock(mutex_);
-  context_.cluster.expect(node);
+  change([&](Outbound& out) {
+    drains_.on_node_added(node, out);
+    context_.cluster.expect(node);
+    return false;
+  });
 }
 
 void QueryTable::drain(uint32_t node) {

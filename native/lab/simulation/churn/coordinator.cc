@@ -179,7 +179,7 @@ void Coordinator::take(uint32_t index, Process& process) {
   const QueryPlan& query = plan_.run.queries[index];
   Ledger::QueryRecord& record = ledger_.queries.queries[index];
   const uint32_t number = process.number();
-  note_too_late(index, process);
+  process.note_unasked();
   note_wants(index, process);
   if (query.declared_early && !record.declared[number]) {
     record.declared[number] = true;
@@ -190,15 +190,6 @@ void Coordinator::take(uint32_t index, Process& process) {
   for (const uint32_t worker : query.workers) {
     if (plan_.run.node_of(worker) != number || !process.take(worker - first, index)) continue;
     ledger_.of[index].taken.insert(worker);
-  }
-}
-
-void Coordinator::note_too_late(uint32_t index, Process& process) {
-  QueryOfProcesses& of = ledger_.of[index];
-  const uint32_t issuer = plan_.run.queries[index].issuer;
-  if (of.issuer == process.id() || process.core().membership().connected(issuer)) return;
-  for (const auto& [number, id] : of.processes) {
-    if (process.drains.contains(number)) of.too_late.insert(number);
   }
 }
 

@@ -28,7 +28,6 @@ class Coordinator {
   void begin_query(const std::vector<uint32_t>& numbers, uint32_t issuer);
   void begin(uint32_t query, Process& issuer);
   void take(uint32_t query, Process& process);
-  void note_too_late(uint32_t query, Process& process);
   void note_wants(uint32_t query, Process& process);
   void cancel_some();
   void cut_some();

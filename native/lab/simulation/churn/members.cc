@@ -118,19 +118,8 @@ void Members::tell(Process& process, Process& other) {
 void Members::order_drain(Process& process, Process& other) {
   process.order("drains " + other.name(), [this, &process, &other] {
     const uint32_t number = other.number();
-    // What is declared here from now on may come too late, if its issuer is not linked with this node.
-    for (size_t q = 0; q < ledger_.of.size(); ++q) {
-      QueryOfProcesses& of = ledger_.of[q];
-      const Ledger::QueryRecord& record = ledger_.queries.queries[q];
-      const auto own = of.processes.find(process.number());
-      const auto its = of.processes.find(number);
-      if (own == of.processes.end() || own->second != process.id() || its == of.processes.end() ||
-          its->second != other.id() || record.declared[process.number()])
-        continue;
-      if (!process.core().membership().connected(plan_.run.queries[q].issuer))
-        of.too_late.insert(number);
-    }
     process.drains[number] = other.id();
+    process.note_unasked();
     const Status drained = Nodes(process.session()).drain(number);
     if (!drained.ok()) {
       world_.violation(

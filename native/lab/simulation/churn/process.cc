@@ -157,6 +157,23 @@ void Process::note_links(const session::Membership& membership) {
   }
   seen_.nodes = linked;
   events_.ended.clear();
+  note_unasked();
+}
+
+void Process::note_unasked() {
+  if (drains.empty()) return;
+  for (size_t q = 0; q < ledger_.of.size(); ++q) {
+    QueryOfProcesses& of = ledger_.of[q];
+    const auto own = of.processes.find(who_.number);
+    if (own == of.processes.end() || own->second != who_.id ||
+        ledger_.queries.queries[q].declared[who_.number] ||
+        core().membership().connected(plan_.run.queries[q].issuer))
+      continue;
+    for (const auto& [number, process] : drains) {
+      const auto its = of.processes.find(number);
+      if (its != of.processes.end() && its->second == process) of.too_late.insert(number);
+    }
+  }
 }
 
 // ---------------------------------------------------------------------------------------- programs

@@ -65,6 +65,9 @@ class Process {
   void order(std::string what, std::function<void()> action);
   /// A worker's part in a query. Returns whether it has one: it is not dead.
   bool take(uint32_t local_worker, uint32_t query);
+  /// Queries that are not declared here yet, and whose issuer is not linked: they may come too late for the nodes that this
+  /// process drains.
+  void note_unasked();
   /// It has no orders left, and its workers no queries.
   bool is_idle() const;
 
