@@ -193,6 +193,37 @@ TEST(QueryChanges, rows_that_come_before_a_new_process_of_their_issuer_is_known_
   expect_error(query->cause(), Code::peer_lost, {"another process", "node 1"});
 }
 
+// Node 1 has died and is there again, which node 0 has not noticed. Whoever runs its query would wait for node 0's part.
+TEST(QueryChanges, a_new_process_is_told_of_its_queries_that_were_refused_before_it_was_linked) {
+  QueryCluster cluster(3, true);
+  const QueryId id{1, 2001, 1, 0};
+  const QueryId former{7, 1001, 1, 0};
+  expect_error(cluster[0].use(id).status(), Code::peer_lost, {"another process", "node 1"});
+  EXPECT_TRUE(is_ok(cluster[0].declare(former, {0, 2})));
+  cluster[0].on_peer_lost(1, Status(Code::peer_lost, "it has started again"));
+  EXPECT_TRUE(cluster.wires[0][1].empty());
+  cluster[0].on_peer_joined(1, 2001);
+  ASSERT_EQ(cluster.wires[0][1].size(), 1u);
+  const QueryMessage& word = cluster.wires[0][1].front();
+  EXPECT_EQ(word.kind, QueryMessageKind::ended);
+  EXPECT_EQ(word.query.counter, id.counter);
+  EXPECT_EQ(word.second, static_cast<int32_t>(Code::peer_lost));
+}
+
+TEST(QueryChanges, what_was_refused_is_told_to_nobody_else) {
+  QueryCluster cluster(3, true);
+  EXPECT_FALSE(cluster[0].use({1, 2001, 1, 0}).ok());
+  cluster[0].on_peer_lost(1, Status(Code::peer_lost, "it has started again"));
+  cluster[0].on_peer_joined(1, 2002);
+  EXPECT_TRUE(cluster.wires[0][1].empty());
+  EXPECT_FALSE(cluster[0].use({1, 2003, 1, 0}).ok());
+  cluster[0].on_peer_lost(1, Status(Code::peer_lost, "it was removed"));
+  cluster[0].on_node_removed(1);
+  cluster[0].on_node_added(1);
+  cluster[0].on_peer_joined(1, 2003);
+  EXPECT_TRUE(cluster.wires[0][1].empty());
+}
+
 /// Node 1 knows node 0, which it is not linked with.
 class NotLinkedYet : public testing::Test {
  protected:

@@ -59,17 +59,39 @@ void LinkWaits::give_up(const TrackedQuery& query, uint32_t node, const Status& 
   const QueryId& id = query.id;
   if (id.issuer != own && id.issuer != node) return;
   const Status cause = query.failed() ? query.cause() : why.of_query(id).of_node(own);
-  Kept& words = last_words_[node];
-  words.emplace_back(node,
-                     id.issuer == own ? failure_of(id, own, cause) : ended_of(id, own, cause, 0));
-  if (words.size() > kLastWordLimit) words.pop_front();
+  keep_last_word(node, id.issuer == own ? failure_of(id, own, cause) : ended_of(id, own, cause, 0));
   std::erase_if(kept_, [&](const auto& kept) {
     return kept.first == node && to_id(kept.second.query) == id;
   });
 }
 
-void LinkWaits::forget(uint32_t node) {
+void LinkWaits::refuse(const QueryId& id, const Status& why) {
+  const ClusterView& cluster = context_.cluster;
+  if (id.issuer >= cluster.node_count() || id.issuer == cluster.own() ||
+      (cluster.is_there(id.issuer) && cluster.is_of_this_life(id)))
+    return;
+  keep_last_word(id.issuer, ended_of(id, cluster.own(), why, 0));
+}
+
+void LinkWaits::keep_last_word(uint32_t node, const wire::QueryMessage& word) {
+  Kept& words = last_words_[node];
+  words.emplace_back(node, word);
+  if (words.size() > kLastWordLimit) words.pop_front();
+}
+
+// What is to be said to the next process stays.
+void LinkWaits::lose(uint32_t node) {
   std::erase_if(kept_, [&](const auto& kept) { return kept.first == node; });
+  if (const auto words = last_words_.find(node); words != last_words_.end()) {
+    std::erase_if(words->second, [&](const auto& word) {
+      const QueryId id = to_id(word.second.query);
+      return id.issuer != node || context_.cluster.is_of_this_life(id);
+    });
+  }
+}
+
+void LinkWaits::forget(uint32_t node) {
+  lose(node);
   last_words_.erase(node);
 }
 

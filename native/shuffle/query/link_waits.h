@@ -44,7 +44,12 @@ class LinkWaits {
   /// A query has waited for the node for too long, and fails because of `why`. If one of the two has begun it, the other one is
   /// told when they are linked: nobody else may be able to tell it, or the issuer.
   void give_up(const TrackedQuery& query, uint32_t node, const Status& why);
-  /// The node is lost, or has no number any more: nothing is to be said to it.
+  /// A worker was refused a query, because of `why`. If its issuer is not linked, or only a former process of that number is, as
+  /// this node has not noticed yet, the one that has begun it is told when it is: its other participants would wait.
+  void refuse(const QueryId& id, const Status& why);
+  /// The node is lost: nothing is to be said to that process.
+  void lose(uint32_t node);
+  /// The number is taken away: nothing is to be said to whoever had it.
   void forget(uint32_t node);
   /// Answers the queries of `all` that have waited for too long. Forgets what was kept for nodes that none waits for,
   /// unless the link with them may stay.
@@ -53,6 +58,8 @@ class LinkWaits {
 
  private:
   using Kept = std::list<std::pair<uint32_t, wire::QueryMessage>>;
+
+  void keep_last_word(uint32_t node, const wire::QueryMessage& word);
 
   const QueryContext& context_;
   const base::Nanoseconds limit_;

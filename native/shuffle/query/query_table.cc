@@ -175,7 +175,10 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
       return false;
     }
     query = closed_.ok() ? known_.find_or_make(id) : closed_;
-    if (!query.ok()) return false;
+    if (!query.ok()) {
+      link_waits_.refuse(id, query.status());
+      return false;
+    }
     (*query)->part().use();
     known_.verify(**query, out);
     known_.await_issuer(**query, out);
@@ -371,7 +374,7 @@ bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
       const Status cause = why.of_node(node);
       context_.cluster.lose(node, cause, known_.begun());
       idle_links_.forget(node);
-      link_waits_.forget(node);
+      link_waits_.lose(node);
       known_.lose(node, cause, out);
       return true;
     }

@@ -388,10 +388,12 @@ void Members::come_back(uint32_t number) {
     world_.sleep(after);
     const List list = draw_list(StartList::all, ready(), number);
     for (const auto& [other, address] : list) list_at_open(returned, other);
+    std::vector<uint32_t> opening;  // processes, when it was killed: they may be linked with either
     for (Process& process : processes_) {
       const auto known = process.knows.find(number);
-      if (known != process.knows.end() && known->second == killed.id())
-        known->second = returned.id();
+      if (known == process.knows.end() || known->second != killed.id()) continue;
+      known->second = returned.id();
+      if (!before.contains(process.id())) opening.push_back(process.id());
     }
     for (const auto& [other, member] : members_) {
       if (!member.process->knows.contains(number)) tell(*member.process, returned);
@@ -403,6 +405,7 @@ void Members::come_back(uint32_t number) {
     }
     for (const auto& [id, losses] : before)
       await_return(processes_[id], returned, losses.first, losses.second);
+    for (const uint32_t id : opening) await_return(processes_[id], returned, 0, false);
     for (const auto& [other, member] : members_) {
       if (!member.process->knows.contains(number)) tell(*member.process, returned);
       if (!returned.knows.contains(other)) tell(returned, *member.process);
@@ -428,11 +431,15 @@ void Members::cancel_queries_of(Process& killed, Process& at) {
 void Members::await_return(Process& process, Process& returned, uint32_t lost_before,
                            bool was_linked) {
   const uint32_t number = returned.number();
-  const base::Nanoseconds deadline = world_.now() + kSoon;
-  for (;;) {
+  base::Nanoseconds deadline = world_.now() + kSoon;
+  for (;; world_.sleep(kMillisecond)) {
     const auto member = members_.find(process.number());
     if (member == members_.end() || member->second.process != &process || member->second.is_drained)
       return;
+    if (!member->second.is_ready) {
+      deadline = world_.now() + kSoon;
+      continue;
+    }
     const auto lost = process.events().lost.find(number);
     const uint32_t losses = lost == process.events().lost.end() ? 0 : lost->second;
     const bool knows_of_loss = !was_linked || losses > lost_before;
@@ -444,7 +451,6 @@ void Members::await_return(Process& process, Process& returned, uint32_t lost_be
       return world_.violation(fmt::format("{} is not linked with {}, which has come back",
                                           process.name(), returned.name()));
     }
-    world_.sleep(kMillisecond);
   }
   process.told[number] = returned.id();
 }
