@@ -22,13 +22,17 @@ jint closed() { return fail(Code::closed, "the endpoint was closed"); }
 
 // The handle, or the negative code. `accept_call`: null, or who is asked for channels.
 jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jbyteArray name,
-           jint poller_count, jint channel_limit, jobject accept_call) {
+           jint poller_count, jint channel_limit, jobject accept_call,
+           jbyteArray answer_to_others) {
   const Result<Config> config = config_of(env, settings, environment);
   if (!config.ok()) return fail(config.status());
   EndpointSpec spec;
   spec.name = text_of(env, name);
   spec.poller_count = static_cast<uint32_t>(poller_count);
   spec.channel_limit = static_cast<uint32_t>(channel_limit);
+  const std::string answer = text_of(env, answer_to_others);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(answer.data());
+  spec.answer_to_others.assign(bytes, bytes + answer.size());
   auto state = std::make_shared<EndpointState>();
   if (accept_call != nullptr) {
     state->acceptor = std::make_shared<Acceptor>(env, accept_call);
@@ -75,7 +79,7 @@ void destroy(JNIEnv* env, jclass, jlong handle, jlongArray poller_handles) {
   endpoints().remove(handle);
 }
 
-const std::array kMethods{method("open", "([BZ[BIILio/faro/AcceptCall;)J", open),
+const std::array kMethods{method("open", "([BZ[BIILio/faro/AcceptCall;[B)J", open),
                           method("address", "(J)[B", address), method("poller", "(JI)J", poller),
                           method("close", "(J)V", close), method("destroy", "(J[J)V", destroy)};
 

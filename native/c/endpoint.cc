@@ -78,6 +78,10 @@ Status spec_of(const faro_endpoint_spec* of_caller, EndpointSpec& spec) {
   if (of_caller == nullptr) return Status::Ok();
   faro_endpoint_spec given;
   FARO_RETURN_IF_ERROR(read(of_caller, "spec", given));
+  FARO_RETURN_IF_ERROR(
+      need_array(given.answer_to_others, given.answer_to_others_bytes, "spec->answer_to_others"));
+  const auto* const answer = static_cast<const std::byte*>(given.answer_to_others);
+  spec.answer_to_others.assign(answer, answer + given.answer_to_others_bytes);
   if (given.name != nullptr) spec.name = given.name;
   if (given.poller_count != 0) spec.poller_count = given.poller_count;
   if (given.channel_limit != 0) spec.channel_limit = given.channel_limit;

@@ -36,6 +36,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(const Config& config, EndpointS
   try {
     FARO_ASSIGN_OR_RETURN(const auto settings, settings_of(config));
     FARO_ASSIGN_OR_RETURN(auto network, links::SocketNetwork::create(settings));
+    network->answer_others(spec.answer_to_others);
     FARO_ASSIGN_OR_RETURN(
         auto core, endpoint::EndpointCore::open(settings, std::move(spec), std::move(network), [] {
           return std::make_unique<ring::FutexWaiter>();

@@ -42,6 +42,11 @@ Status check(const EndpointSpec& spec) {
     return base::error(Code::invalid_argument, "channel_limit = {} is outside 1 … {}",
                        spec.channel_limit, kChannelLimit);
   }
+  constexpr size_t kAnswerLimit = 4096;
+  if (spec.answer_to_others.size() > kAnswerLimit) {
+    return base::error(Code::invalid_argument, "answer_to_others has {} bytes, more than {}",
+                       spec.answer_to_others.size(), kAnswerLimit);
+  }
   return Status::Ok();
 }
 

@@ -179,14 +179,22 @@ void SocketAcceptor::read_some(PendingSocket pending) {
   if (got < 0 && errno == EPROTO) return refuse(pending, pending->socket.tls()->failure());
   if (got <= 0) return expire(pending, "it closed before its preamble was complete");
   pending->have += static_cast<size_t>(got);
-  if (pending->have < pending->bytes.size()) return;
+  judge(pending);
+}
 
+// One of another protocol may wait for an answer: it is known by its first bytes.
+void SocketAcceptor::judge(PendingSocket pending) {
+  const bool is_other = !wire::may_begin_preamble(std::span(pending->bytes).first(pending->have));
+  if (!is_other && pending->have < pending->bytes.size()) return;
   const wire::Preamble preamble = wire::load_preamble(pending->bytes);
-  if (const char* why = wire::why_invalid(preamble)) return drop(pending, why);
+  const char* const why = wire::why_invalid(preamble);
+  if (why != nullptr && !is_other) return drop(pending, why);
+  if (why != nullptr) warn(pending->peer_address, why);
   reactor_.remove(pending->socket.get());
   tls::Socket socket = std::move(pending->socket);
   const std::string peer_address = std::move(pending->peer_address);
   pending_.erase(pending);
+  if (is_other) return host_->on_other(std::move(socket), peer_address);
   if (preamble.kind == wire::ConnectionKind::control) {
     host_->on_control(std::move(socket), peer_address);
   } else {

@@ -218,6 +218,14 @@ void SocketNetwork::on_turn(const std::string& peer_address) {
   if (acceptor_ != nullptr) acceptor_->on_turn(peer_address);
 }
 
+void SocketNetwork::on_other(tls::Socket socket, const std::string& peer_address) {
+  if (answer_to_others_.empty()) return;
+  if (const auto stream = make_stream(std::move(socket), peer_address); stream.ok()) {
+    (*stream)->send_raw(answer_to_others_);
+    (*stream)->detach();
+  }
+}
+
 void SocketNetwork::on_refused(base::UniqueFd socket, const std::string& peer_address,
                                const Status& cause) {
   // The connection lingers, so that the alert that was sent arrives.

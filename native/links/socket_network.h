@@ -30,6 +30,9 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
                                                        Listener listener);
   ~SocketNetwork() override;
 
+  /// What connections get that do not begin as Faro's do. Before set_acceptor.
+  void answer_others(std::vector<std::byte> answer) { answer_to_others_ = std::move(answer); }
+
   transport::Reactor& reactor() override { return *reactor_; }
   /// This node's entry of cluster.nodes; if that has port 0, its host and the port that the system
   /// chose.
@@ -61,6 +64,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   void on_control(tls::Socket socket, const std::string& peer_address) override;
   void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
                const std::string& peer_address) override;
+  void on_other(tls::Socket socket, const std::string& peer_address) override;
   base::Nanoseconds may_try_at(const std::string& peer_address) override;
   void on_turn(const std::string& peer_address) override;
   void on_refused(base::UniqueFd socket, const std::string& peer_address,
@@ -83,6 +87,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   std::list<std::unique_ptr<Dial>> dials_;
   std::vector<std::shared_ptr<ControlStream>> unsettled_;
   std::list<Lingering> lingering_;  // oldest first
+  std::vector<std::byte> answer_to_others_;
 };
 
 }  // namespace faro::links

@@ -5,11 +5,13 @@
 //   | "FARO" | version | kind | token                    |
 //   +--------+---------+------+--------------------------+
 //
-// Little-endian. There is no answer: the accepting side closes a connection with a bad preamble. A control connection has
+// Little-endian. There is no answer: the accepting side closes a connection with a bad preamble (or answers one of another
+// protocol as EndpointSpec::answer_to_others says). A control connection has
 // a token of zeros and continues with the handshake, which gives the exact version and features of both sides. The token
 // of a data connection names the link that it belongs to; the connection continues as that link's transport defines.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +48,12 @@ constexpr Preamble control_preamble() {
 }
 constexpr Preamble data_preamble(const std::array<std::byte, 16>& token) {
   return {kPreambleMagic, kPreambleVersion, ConnectionKind::data, token};
+}
+
+/// Whether these bytes may be the first ones of a preamble.
+inline bool may_begin_preamble(std::span<const std::byte> bytes) {
+  const size_t count = std::min(bytes.size(), kPreambleMagic.size());
+  return std::memcmp(bytes.data(), kPreambleMagic.data(), count) == 0;
 }
 
 /// Why the bytes of an unauthenticated peer are no preamble; nullptr if they are one.

@@ -1158,6 +1158,10 @@ static void refuses_misuse_of_endpoints(void) {
   faro_poller* poller = NULL;
 
   REFUSED(faro_endpoint_open(NULL, NULL, &endpoint), invalid);
+  endpoint_spec.size = sizeof endpoint_spec;
+  endpoint_spec.answer_to_others_bytes = 1;
+  REFUSED(faro_endpoint_open(config, &endpoint_spec, &endpoint), invalid);
+  memset(&endpoint_spec, 0, sizeof endpoint_spec);
   REFUSED(faro_endpoint_open(config, NULL, NULL), invalid);
   REFUSED(faro_endpoint_open(config, &endpoint_spec, &endpoint), invalid); /* no size */
   endpoint_spec.size = sizeof endpoint_spec;

@@ -15,6 +15,7 @@
 #include "support/endpoint_config.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
+#include "support/raw_peer.h"
 #include "support/secret_file.h"
 #include "support/test_network.h"
 
@@ -576,6 +577,26 @@ TEST(Endpoint, that_nobody_listens_at_says_so) {
   EXPECT_EQ(cause.code(), Code::connect_failed);
   expect_contains(cause.message(), address);
   expect_contains(cause.message(), "connect.timeout_ms = 50");
+}
+
+TEST(Endpoint, answers_whoever_begins_with_another_protocol) {
+  const std::string_view answer = "this is Faro";
+  const auto bytes = std::as_bytes(std::span(answer));
+  Config config;
+  EndpointSide server(config, {.answer_to_others = {bytes.begin(), bytes.end()}});
+  test::RawPeer other(server.address());
+  other.send_text("GET");  // less than a preamble
+  EXPECT_EQ(other.receive_text(), answer);
+  // Not who begins as Faro does.
+  test::RawPeer old(server.address());
+  wire::Preamble preamble = wire::control_preamble();
+  ++preamble.version;
+  old.send_bytes(std::as_bytes(std::span(&preamble, 1)));
+  EXPECT_EQ(old.receive_text(), "");
+
+  const std::vector<std::byte> longer(4097);
+  test::expect_error(Endpoint::open(config, {.answer_to_others = longer}).status(),
+                     Code::invalid_argument, {"answer_to_others", "4097", "4096"});
 }
 
 TEST(Endpoint, gives_up_dialling_when_the_channel_is_closed) {

@@ -67,6 +67,13 @@ class RawPeer {
     if (!message) return Status(Code::peer_lost, "no message");
     return wire::decode_ending(*message);
   }
+  /// All that comes until the other side closes.
+  std::string receive_text(int limit_ms = 10'000) {
+    std::string text;
+    for (std::byte byte; read_exactly(std::span(&byte, 1), limit_ms);)
+      text += static_cast<char>(byte);
+    return text;
+  }
   /// Whether the other side closes within the limit (whatever it sends before).
   bool closed_within(int limit_ms) {
     std::byte byte;

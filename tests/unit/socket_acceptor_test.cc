@@ -168,11 +168,13 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
   base::Nanoseconds next_turn_at_ = 0;  // may_try_at_ from the next turn on
   std::vector<std::string> turns_;
   int let_in_ = 0;
+  int others_ = 0;  // of another protocol
   std::vector<Status> refused_;
   std::vector<std::string> refused_from_;  // hosts
   std::vector<std::string> log_;
 
  private:
+  void on_other(tls::Socket, const std::string&) override { ++others_; }
   void on_control(tls::Socket, const std::string&) override { ++let_in_; }
   void on_data(const std::array<std::byte, 16>&, tls::Socket, const std::string&) override {
     ADD_FAILURE();
@@ -329,6 +331,15 @@ TEST_F(ConnectionsThatBegin, who_says_nothing_is_dropped_and_has_not_failed) {
   EXPECT_EQ(socket_acceptor_->next_deadline(), base::kForever);
   EXPECT_TRUE(refused_.empty());
   EXPECT_EQ(log_.size(), 1u);
+}
+
+TEST_F(ConnectionsThatBegin, who_speaks_another_protocol_is_known_by_the_first_byte) {
+  const base::UniqueFd other = dial(socket_acceptor_->address());
+  EXPECT_EQ(send(other.get(), "G", 1, 0), 1);
+  wait([&] { return others_ == 1; });
+  EXPECT_TRUE(refused_.empty());
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_NE(log_.front().find("not a Faro connection"), std::string::npos);
 }
 
 }  // namespace

@@ -724,6 +724,9 @@ typedef struct faro_endpoint_spec {
   uint32_t channel_limit; /* channels that exist at a time, at most 65536; 0: 1024 */
   faro_accept accept; /* asked for every channel that a peer wants; null: poller 0 accepts all */
   void* context;      /* of accept; used until the endpoint is destroyed */
+  /* What a connection gets that does not begin as Faro's do; as faro::EndpointSpec::answer_to_others. May be null: nothing. */
+  const void* answer_to_others;
+  uint64_t answer_to_others_bytes;
 } faro_endpoint_spec;
 
 /* Listens at cluster.listen (127.0.0.1:0 unless set). The other settings are those of faro::Endpoint. `spec`: null for the

@@ -242,6 +242,9 @@ struct EndpointSpec {
   uint32_t channel_limit = 1024;  ///< that exist at a time, 1 … 65536
   /// Asked for every channel that a peer wants; empty: all are accepted, by poller 0. Threads: the network thread. Must neither block nor throw.
   std::function<ChannelAcceptance(const ChannelRequest&)> accept{};
+  /// What a connection gets that does not begin as Faro's do, before it is closed: for an engine whose own protocol may be
+  /// spoken to this port by mistake, and can carry an error. At most 4096 bytes; empty: it is closed.
+  std::vector<std::byte> answer_to_others{};
 };
 
 /// Listens for peers, and carries the channels to them. Settings (Config): cluster.listen (127.0.0.1:0 unless set),

@@ -67,7 +67,8 @@ public final class Endpoint implements AutoCloseable {
                 spec.name().getBytes(UTF_8),
                 spec.pollerCount(),
                 spec.channelLimit(),
-                spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()));
+                spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()),
+                spec.answerToOthers());
         return new Endpoint(FaroException.checked(handle), spec.pollerCount(), new Throwable("opened here"));
       } finally {
         Arrays.fill(settings, (byte) 0);
@@ -129,7 +130,13 @@ public final class Endpoint implements AutoCloseable {
 
   /** The handle, or the negative code. {@code acceptor}: null, or who is asked for channels. */
   private static native long open(
-      byte[] settings, boolean environment, byte[] name, int pollers, int channelLimit, AcceptCall acceptor);
+      byte[] settings,
+      boolean environment,
+      byte[] name,
+      int pollers,
+      int channelLimit,
+      AcceptCall acceptor,
+      byte[] answerToOthers);
 
   private static native byte[] address(long handle);
 

@@ -16,8 +16,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import io.faro.ChannelEvents.Kind;
 import io.faro.EndpointSide.Event;
+import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.ref.WeakReference;
+import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.time.Duration;
@@ -44,6 +46,21 @@ import org.junit.jupiter.params.provider.ValueSource;
 class EndpointTest {
   private static final ChannelSpec SMALL = new ChannelSpec().withRings(4096, 4096);
   private static final int HEADER_BYTES = 16; // of a frame in a ring
+
+  @Test
+  void whoeverBeginsWithAnotherProtocolIsAnswered() throws IOException {
+    byte[] answer = "this is Faro".getBytes(UTF_8);
+    try (EndpointSide server = new EndpointSide("tcp", new EndpointSpec().withAnswerToOthers(answer));
+        Socket other = new Socket("127.0.0.1", portOf(server))) {
+      other.getOutputStream().write("GET".getBytes(UTF_8));
+      assertArrayEquals(answer, other.getInputStream().readAllBytes());
+    }
+  }
+
+  private static int portOf(EndpointSide side) {
+    String address = side.endpoint.address();
+    return Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+  }
 
   @Test
   void everyCounterStandsUnderItsName() throws InterruptedException {

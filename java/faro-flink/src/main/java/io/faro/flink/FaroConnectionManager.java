@@ -84,7 +84,8 @@ final class FaroConnectionManager implements ConnectionManager {
             .withName(name)
             .withPollers(settings.ioThreads())
             .withChannelLimit(CHANNEL_LIMIT)
-            .withAcceptor(this::accept);
+            .withAcceptor(this::accept)
+            .withAnswerToOthers(NettyError.ofMixture());
     for (Iterator<Integer> ports = settings.ports(); ports.hasNext(); ) {
       try {
         return Endpoint.open(settings.endpointConfig(ports.next()), spec);

@@ -48,7 +48,7 @@ final class LogBridge extends Handler {
   static String explained(String line) {
     return line.contains("not a Faro connection")
         ? line + ". If that was a TaskManager, it uses Flink's own (Netty) shuffle service:"
-            + " set shuffle-service-factory.class to the same on all TaskManagers and the JobManager."
+            + " " + PeerProbe.REMEDY
         : line;
   }
 

@@ -15,8 +15,14 @@ import java.nio.channels.UnresolvedAddressException;
  * answer to a whole message that it does not know, with one that begins by a certain number.
  */
 final class PeerProbe {
+  /** With which every message of Flink's own shuffle service begins, behind its length. */
+  static final int NETTY_MAGIC = 0xBADC0FFE;
+
+  /** What an operator does about a mixture of the two. */
+  static final String REMEDY =
+      "set shuffle-service-factory.class to the same on all TaskManagers and the JobManager.";
+
   private static final int ANSWER_MS = 400;
-  private static final int NETTY_MAGIC = 0xBADC0FFE;
 
   private PeerProbe() {}
 
@@ -30,8 +36,7 @@ final class PeerProbe {
       InputStream in = channel.socket().getInputStream();
       byte[] answer = in.readNBytes(8);
       if (answer.length == 8 && ByteBuffer.wrap(answer).getInt(4) == NETTY_MAGIC) {
-        return "There is a TaskManager with Flink's own (Netty) shuffle service, and this one uses Faro: "
-            + "set shuffle-service-factory.class to the same on all TaskManagers and the JobManager.";
+        return "There is a TaskManager with Flink's own (Netty) shuffle service, and this one uses Faro: " + REMEDY;
       }
       return null;
     } catch (ConnectException refused) {

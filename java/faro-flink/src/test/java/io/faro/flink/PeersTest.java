@@ -30,9 +30,11 @@ import org.apache.flink.configuration.SecurityOptions;
 import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 import org.apache.flink.runtime.clusterframework.types.ResourceID;
 import org.apache.flink.runtime.io.network.ConnectionID;
+import org.apache.flink.runtime.io.network.NettyShuffleEnvironment;
 import org.apache.flink.runtime.io.network.NettyShuffleServiceFactory;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
 import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGate;
+import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGateBuilder;
 import org.apache.flink.runtime.shuffle.ShuffleEnvironment;
 import org.apache.flink.runtime.shuffle.ShuffleEnvironmentContext;
 import org.apache.flink.util.ExceptionUtils;
@@ -127,6 +129,39 @@ class PeersTest {
   @Test
   void aPeerWithFlinksOwnShuffleServiceIsNamed() throws Exception {
     consumer = taskManager("consumer", new Configuration());
+    withFlinksOwn(
+        netty -> {
+          String text = refusalBy(at(netty.start()));
+          assertTrue(text.contains("Flink's own (Netty) shuffle service"), text);
+        });
+  }
+
+  @Test
+  void aConsumerWithFlinksOwnShuffleServiceIsToldWhatItHasMet() throws Exception {
+    producer = taskManager("producer", new Configuration());
+    consumer = taskManager("consumer", new Configuration()); // of its buffers
+    withFlinksOwn(
+        netty -> {
+          netty.start();
+          SingleInputGate gate =
+              consumer.gate(
+                  netty.getConnectionManager(),
+                  producer.connection(),
+                  partition,
+                  2,
+                  SingleInputGateBuilder.NO_OP_PRODUCER_CHECKER);
+          IOException refused = assertThrows(IOException.class, gate::getNext);
+          String text = ExceptionUtils.stringifyException(refused);
+          assertTrue(text.contains("This TaskManager uses Faro"), text);
+          assertTrue(text.contains("shuffle-service-factory.class"), text);
+        });
+  }
+
+  private interface UseOfFlinksOwn {
+    void accept(NettyShuffleEnvironment netty) throws Exception;
+  }
+
+  private static void withFlinksOwn(UseOfFlinksOwn use) throws Exception {
     ScheduledExecutorService executor = Executors.newSingleThreadScheduledExecutor();
     ShuffleEnvironmentContext context =
         new ShuffleEnvironmentContext(
@@ -141,9 +176,8 @@ class PeersTest {
             new UnregisteredMetricsGroup(),
             executor,
             new ScheduledExecutorServiceAdapter(executor));
-    try (ShuffleEnvironment<?, ?> netty = new NettyShuffleServiceFactory().createShuffleEnvironment(context)) {
-      String text = refusalBy(at(netty.start()));
-      assertTrue(text.contains("Flink's own (Netty) shuffle service"), text);
+    try (NettyShuffleEnvironment netty = new NettyShuffleServiceFactory().createShuffleEnvironment(context)) {
+      use.accept(netty);
     } finally {
       executor.shutdownNow();
     }

@@ -60,6 +60,17 @@ final class TestTaskManager implements AutoCloseable {
   SingleInputGate gate(
       ConnectionID from, ResultPartitionID partition, int buffers, PartitionProducerStateProvider producers)
       throws Exception {
+    return gate(connections, from, partition, buffers, producers);
+  }
+
+  /** A gate whose channel uses those connections. */
+  SingleInputGate gate(
+      ConnectionManager over,
+      ConnectionID from,
+      ResultPartitionID partition,
+      int buffers,
+      PartitionProducerStateProvider producers)
+      throws Exception {
     BufferPool pool = segments.createBufferPool(1, 8);
     SingleInputGate gate =
         new SingleInputGateBuilder()
@@ -71,7 +82,7 @@ final class TestTaskManager implements AutoCloseable {
                 (builder, owner) ->
                     InputChannelBuilder.newBuilder()
                         .setPartitionId(partition)
-                        .setConnectionManager(new To(connections, from))
+                        .setConnectionManager(new To(over, from))
                         .setNetworkBuffersPerChannel(buffers)
                         .setPartitionRequestListenerTimeout(100)
                         .setMaxBackoff(10_000)
