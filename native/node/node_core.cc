@@ -132,33 +132,35 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
   }
 }
 
-// Before this node is complete none of its links is let go.
-template <typename Tell>
-bool NodeCore::end_peer(uint32_t node, const Status& cause, Tell tell) {
+// Before this node is complete none of its links is let go. The cause is asked for when it is.
+template <typename Cause, typename Tell>
+bool NodeCore::end_peer(uint32_t node, Cause cause, Tell tell) {
   auto is_loss = std::make_shared<bool>(true);
   early_.loses(node, [this, node, cause, tell, is_loss] {
-    *is_loss = lose_peer(node, cause);
+    *is_loss = lose_peer(node, cause());
     if (*is_loss) tell();
   });
   return *is_loss;
 }
 
 bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  return end_peer(node, cause,
-                  [this, node, cause] { events_.tell_lost(node, cause.of_node(node)); });
+  return end_peer(
+      node, [cause] { return cause; },
+      [this, node, cause] { events_.tell_lost(node, cause.of_node(node)); });
+}
+
+bool NodeCore::on_peer_left(uint32_t node) {
+  return end_peer(
+      node, [this, node] { return why_left(node); }, [this, node] { events_.tell_left(node); });
 }
 
 // A BYE does not say which of the two it is: whoever lets a drained node go ends the link as one that closes its session does.
-bool NodeCore::on_peer_left(uint32_t node) {
+Status NodeCore::why_left(uint32_t node) const {
   const std::string& peer = membership_->nodes()[node].name;
-  const std::string& own = membership_->nodes()[membership_->node()].name;
-  const bool may_be_drain = early_.is_over() && queries_->is_own_node_released_by(node);
-  const Status left =
-      may_be_drain
-          ? base::error(Code::peer_lost, "{} let go of {}, which is drained, or closed its session",
-                        peer, own)
-          : base::error(Code::peer_lost, "{} closed its session", peer);
-  return end_peer(node, left, [this, node] { events_.tell_left(node); });
+  if (!queries_->is_own_node_released_by(node))
+    return base::error(Code::peer_lost, "{} closed its session", peer);
+  return base::error(Code::peer_lost, "{} let go of {}, which is drained, or closed its session",
+                     peer, membership_->nodes()[membership_->node()].name);
 }
 
 // Of a node whose link was let go nobody is told: it is a member as before.
