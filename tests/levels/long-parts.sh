@@ -18,6 +18,16 @@ part compatibility   ./run compatibility
 part flink_module    tests/flink/module
 part flink           ./run flink-tests --resume build/long/flink-2.3.0
 part flink_1_20      ./run flink-tests --version 1.20.5 --resume build/long/flink-1.20.5
+part flink_churn_1s  tests/flink/reliability/run churn --liveness 1s
+part flink_churn_tcp_1s tests/flink/reliability/run churn --liveness 1s --transport tcp --seed 2
+part flink_churn     tests/flink/reliability/run churn --seed 3
+part flink_churn_tcp tests/flink/reliability/run churn --transport tcp --seed 4
+part flink_churn_netty tests/flink/reliability/run churn --netty --seed 3
+part flink_pause     tests/flink/reliability/run pause
+part flink_pause_tcp tests/flink/reliability/run pause --transport tcp
+part flink_clear_text tests/flink/reliability/run clear_text
+part flink_clusters  tests/flink/reliability/run clusters
+part flink_asan      tests/flink/reliability/asan
 part guests          ./run softroce
 part guests_faults   ./run softroce faults channel_faults
 part guests_soak     ./run softroce soak
