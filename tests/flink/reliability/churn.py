@@ -66,8 +66,8 @@ class Churn:
         kinds = ["kill"] * 4 + ["double kill"] + ["short stop"] * 3 + ["cut"] * 3 + ["long stop"] * (
             3 if self.arguments.liveness == "1s" else 1)
         kind = self.random.choice(kinds)
-        others = self.flink.task_managers[1:]
-        victims = [self.random.choice(others if "kill" in kind else self.flink.task_managers)]
+        busy = self.flink.with_tasks()
+        victims = [self.random.choice([each for each in busy if each is not self.survivor] if "kill" in kind else busy)]
         before, checkpoints, begun = self.job.restarts(), self.job.checkpoints(), time.time()
         print(f"{time.strftime('%H:%M:%S')} {kind} of {victims[0].name}", end=" ", flush=True)
         if "kill" in kind:

@@ -19,6 +19,7 @@ JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntry
 TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 REST_PORT, RPC_PORT, DATA_PORTS = 18081, 16123, 20000
 SLOTS = 2
+FIRST_KEYS, SECOND_KEYS, LAST_KEYS = 101, 97, 50  # as in SumsJob.java
 JOB_SETTINGS = {
     "execution.checkpointing.interval": "2 s", "execution.checkpointing.mode": "EXACTLY_ONCE",
     "execution.checkpointing.timeout": "60 s", "execution.checkpointing.tolerable-failed-checkpoints": "1000000",
@@ -159,6 +160,12 @@ class Cluster:
         if crashed:
             raise Wrong(f"a crash: {self.folder}/{crashed[0]}")
 
+    def with_tasks(self):
+        """Those of the TaskManagers whose slots are not all free."""
+        used = {each["id"] for each in self.get("/taskmanagers").get("taskmanagers", [])
+                if each["freeSlots"] < each["slotsNumber"]}
+        return [each for each in self.task_managers if each.name in used]
+
     def kill(self, victim):
         self.task_managers.remove(victim)
         self.gone.append(victim)
@@ -254,22 +261,29 @@ class Job:
             if not name.startswith("."):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     lines += [[int(word) for word in line.split()] for line in file]
-        count, last_keys = self.records, 50
+        found = difference(self.records, lines)
+        if found:
+            raise Wrong(found)
 
-        def places(keys):  # the sum over all keys of 0 + 1 + … for each record of the key
-            sizes = [count // keys + (key < count % keys) for key in range(keys)]
-            return sum(size * (size - 1) // 2 for size in sizes)
 
-        wanted = [count, count * (count - 1) // 2, places(101), places(97)]
-        got = [sum(line[i] for line in lines) for i in range(1, 5)]
+def sizes(records, keys):
+    """How many of the numbers below `records` have each key."""
+    return [records // keys + (key < records % keys) for key in range(keys)]
+
+
+def difference(records, lines):
+    """Between what SumsJob has to give and lines [key, count, numbers, first, second]; None: there is none."""
+    wanted = [records, records * (records - 1) // 2]
+    wanted += [sum(size * (size - 1) // 2 for size in sizes(records, keys)) for keys in (FIRST_KEYS, SECOND_KEYS)]
+    got = [sum(line[i] for line in lines) for i in range(1, 5)]
+    if wanted != got:
+        return f"sums are {got}, not {wanted}"
+    for key, size in enumerate(sizes(records, LAST_KEYS)):
+        wanted = [size, size * key + LAST_KEYS * size * (size - 1) // 2]
+        got = [sum(line[i] for line in lines if line[0] == key) for i in (1, 2)]
         if wanted != got:
-            raise Wrong(f"sums are {got}, not {wanted}")
-        for key in range(last_keys):
-            size = count // last_keys + (key < count % last_keys)
-            wanted = [size, size * key + last_keys * size * (size - 1) // 2]
-            got = [sum(line[i] for line in lines if line[0] == key) for i in (1, 2)]
-            if wanted != got:
-                raise Wrong(f"sums of {key} are {got}, not {wanted}")
+            return f"sums of {key} are {got}, not {wanted}"
+    return None
 
 
 def end(program):

@@ -88,9 +88,7 @@ public final class MiniClusters {
   }
 
   private static void print(int clusters) throws IOException, InterruptedException, ReflectiveOperationException {
-    System.gc();
-    Thread.sleep(1000); // threads that are about to end
-    System.gc();
+    collect();
     long metaspace = 0;
     for (MemoryPoolMXBean pool : ManagementFactory.getMemoryPoolMXBeans()) {
       metaspace += pool.getName().equals("Metaspace") ? pool.getUsage().getCommitted() : 0;
@@ -107,6 +105,18 @@ public final class MiniClusters {
         metaspace >> 10,
         ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed() >> 10,
         requested);
+  }
+
+  // An endpoint that was closed gives its descriptors back when it is collected.
+  private static void collect() throws IOException, InterruptedException {
+    long least = Long.MAX_VALUE;
+    for (int same = 0; same < 3; ) {
+      System.gc();
+      Thread.sleep(500);
+      long now = entries("/proc/self/fd");
+      same = now < least ? 0 : same + 1;
+      least = Math.min(least, now);
+    }
   }
 
   private static long entries(String folder) throws IOException {
