@@ -94,7 +94,7 @@ class Churn:
         print(f"{restarts} restarts, {recovered - begun:.1f} s", flush=True)
         if restarts:
             self.recoveries.setdefault(kind, []).append(recovered - (begun if "kill" in kind else stopped))
-        elif not restarts and "kill" in kind:
+        elif "kill" in kind:
             raise cluster.Wrong("a kill without a restart")
         if restarts and self.is_mended(kind):
             raise cluster.Wrong(f"a {kind} is a loss: {self.job.causes()[-1]}")
@@ -120,14 +120,16 @@ class Churn:
 
     def check_causes(self):
         """Each restart names whom it has lost, or was on one that was lost."""
-        self.unexplained = []
-        for at, texts in self.job.causes():
+        causes, unexplained = self.job.causes(), []
+        if len(causes) < self.job.restarts():
+            raise cluster.Wrong(f"only {len(causes)} causes of {self.job.restarts()} restarts are known")
+        for at, texts in causes:
             victims = [victim for begun, ended, _, victims in self.faults if begun - 1000 <= at <= ended + 1000 for victim in victims]
             if not any(victim.is_named_in(text) for victim in victims for text in texts):
-                self.unexplained.append(f"at {time.strftime('%H:%M:%S', time.localtime(at / 1e3))} "
-                                        f"({', '.join(victim.name for victim in victims)}): {texts[0][:2000]}")
-        if self.unexplained:
-            raise cluster.Wrong(f"{len(self.unexplained)} restarts do not name whom they have lost:\n" + "\n".join(self.unexplained[:5]))
+                unexplained.append(f"at {time.strftime('%H:%M:%S', time.localtime(at / 1e3))} "
+                                   f"({', '.join(victim.name for victim in victims)}): {texts[0][:2000]}")
+        if unexplained:
+            raise cluster.Wrong(f"{len(unexplained)} restarts do not name whom they have lost:\n" + "\n".join(unexplained[:5]))
 
     def check_links(self):
         if not self.arguments.netty and set(self.flink.transports()) != {self.arguments.transport}:
