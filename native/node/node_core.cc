@@ -35,6 +35,16 @@ bool is_holding_frames_of(session::Membership& membership, uint32_t node) noexce
   return false;
 }
 
+// A BYE does not say which of the two it is: whoever lets a drained node go ends the link as one that closes its session does.
+Status why_left(const session::Membership& membership, const shuffle::QueryTable& queries,
+                uint32_t node) {
+  const std::string& peer = membership.nodes()[node].name;
+  if (!queries.is_own_node_released_by(node))
+    return base::error(Code::peer_lost, "{} closed its session", peer);
+  return base::error(Code::peer_lost, "{} let go of {}, which is drained, or closed its session",
+                     peer, membership.nodes()[membership.node()].name);
+}
+
 }  // namespace
 
 NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
@@ -151,16 +161,8 @@ bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
 
 bool NodeCore::on_peer_left(uint32_t node) {
   return end_peer(
-      node, [this, node] { return why_left(node); }, [this, node] { events_.tell_left(node); });
-}
-
-// A BYE does not say which of the two it is: whoever lets a drained node go ends the link as one that closes its session does.
-Status NodeCore::why_left(uint32_t node) const {
-  const std::string& peer = membership_->nodes()[node].name;
-  if (!queries_->is_own_node_released_by(node))
-    return base::error(Code::peer_lost, "{} closed its session", peer);
-  return base::error(Code::peer_lost, "{} let go of {}, which is drained, or closed its session",
-                     peer, membership_->nodes()[membership_->node()].name);
+      node, [this, node] { return why_left(*membership_, *queries_, node); },
+      [this, node] { events_.tell_left(node); });
 }
 
 // Of a node whose link was let go nobody is told: it is a member as before.

@@ -88,7 +88,6 @@ class NodeCore final : public session::Observer,
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   template <typename Cause, typename Tell>
   bool end_peer(uint32_t node, Cause cause, Tell tell);
-  Status why_left(uint32_t node) const;
   bool lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
   std::string who_is_busy() const;
