@@ -1,5 +1,7 @@
 package io.faro.flink;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
 import java.io.IOException;
 import java.nio.ByteBuffer;
 
@@ -18,14 +20,20 @@ import java.nio.ByteBuffer;
 final class NettyError {
   private static final int HEADER_BYTES = 9;
   private static final byte ERROR = 1;
+  private static final String WHO = "This TaskManager uses Faro";
 
   private NettyError() {}
+
+  /** Whether that is a part of what {@link #ofMixture} gives, of whichever release. */
+  static boolean isOfFaro(byte[] answer) {
+    return new String(answer, ISO_8859_1).contains(WHO);
+  }
 
   /** It names both sides, since it is the other one that reads it. */
   static byte[] ofMixture() {
     IOException mixture =
         new IOException(
-            "This TaskManager uses Faro, and the one that has connected Flink's own (Netty) shuffle service: " + PeerProbe.REMEDY);
+            WHO + ", and the one that has connected Flink's own (Netty) shuffle service: " + PeerProbe.REMEDY);
     mixture.setStackTrace(new StackTraceElement[0]);
     byte[] exception = Errors.of(mixture);
     int length = HEADER_BYTES + exception.length + 1;

@@ -23,8 +23,13 @@ final class PeerProbe {
       "set shuffle-service-factory.class to the same on all TaskManagers and the JobManager.";
 
   private static final int ANSWER_MS = 400;
+  private static final int ANSWER_LIMIT = 4096;
 
   private PeerProbe() {}
+
+  private static byte[] rest(InputStream in, int bytes) throws IOException {
+    return in.readNBytes(Math.max(0, Math.min(bytes, ANSWER_LIMIT)));
+  }
 
   /** Why Faro can not be spoken there; null: nothing is known. Blocks for less than a second; an interrupt ends that. */
   static String obstacle(InetSocketAddress address) {
@@ -34,8 +39,8 @@ final class PeerProbe {
       // The length, 9; no magic number; kind 0.
       channel.write(ByteBuffer.allocate(9).putInt(0, 9));
       InputStream in = channel.socket().getInputStream();
-      byte[] answer = in.readNBytes(8);
-      if (answer.length == 8 && ByteBuffer.wrap(answer).getInt(4) == NETTY_MAGIC) {
+      ByteBuffer head = ByteBuffer.wrap(in.readNBytes(8));
+      if (head.limit() == 8 && head.getInt(4) == NETTY_MAGIC && !NettyError.isOfFaro(rest(in, head.getInt(0) - 8))) {
         return "There is a TaskManager with Flink's own (Netty) shuffle service, and this one uses Faro: " + REMEDY;
       }
       return null;
