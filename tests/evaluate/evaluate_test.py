@@ -114,6 +114,24 @@ class Reading(unittest.TestCase):
         ((_, result),) = self.results_of_queries({"faro": [one], "sockets": []}, {"q3": (1, "aa")})
         self.assertEqual(result.values, {"seconds": 1.0, "cpu_seconds_per_query": 2.0})
 
+    def test_reads_the_last_rounds_of_flinks_benchmark_and_who_carried_them(self):
+        slow = {"records": 10, "seconds": 9, "cpu_seconds": 9, "transport_cpu_seconds": 9}
+        settled = {"records": 10, "seconds": 2, "cpu_seconds": 4e-7, "transport_cpu_seconds": 1e-7, "p50_us": 30, "p99_us": 50}
+        report = {"verified": True, "count": 80, "received_over_faro": 0, "rounds": [slow] * 3 + [settled] * 5}
+        throughput, latency = ({"shape": shape, "processors": 1} for shape in ("1 channel", "latency"))
+        result = CONTESTANTS["flink-netty"].read("flink", throughput, "a warning\n" + json.dumps(report))
+        values = {"cpu_ns_per_record": 40, "transport_ns_per_record": 10, "records_per_second": 5}
+        self.assertEqual({name: round(value, 6) for name, value in result.values.items()}, values)
+        self.assertEqual((result.verified, result.count), (True, 80))
+        result = CONTESTANTS["flink-netty"].read("flink", latency, json.dumps(report))
+        self.assertEqual((result.values["p50_us"], result.values["p99_us"]), (30, 50))
+        with self.assertRaises(ValueError):
+            CONTESTANTS["flink-shm"].read("flink", throughput, json.dumps(report))
+        report["received_over_faro"] = 960
+        self.assertTrue(CONTESTANTS["flink-shm"].read("flink", throughput, json.dumps(report)).verified)
+        with self.assertRaises(ValueError):
+            CONTESTANTS["flink-local"].read("flink", throughput, json.dumps(report))
+
     def test_reads_both_languages_from_the_guest(self):
         native = {"runs": [{"seconds": 1, "cpu_seconds": 2}], "rows_per_process": 50, "processes": 4}
         native |= {"count": 200, "checksum": "0a", "verified": True}
@@ -312,6 +330,50 @@ class Saying(unittest.TestCase):
         self.assertEqual(goal.judged(Measurements([])).verdict, "not measured")
 
 
+def flink(carrier: str, shape: str = "1 channel", processors: int = 1, **values: list[float]) -> list[Measurement]:
+    """A measurement for each lap: a value in each of the lists."""
+    place = {"shape": shape, "processors": processors}
+    laps = [dict(zip(values, of_lap)) for of_lap in zip(*values.values())]
+    return [measured(f"flink-{carrier}", lap, place, **of_lap) for lap, of_lap in enumerate(laps)]
+
+
+class OfFlink(unittest.TestCase):
+    def goal(self, text: str):
+        return next(one for one in GOALS if one.what == f"Flink, {text}")
+
+    def test_a_goal_is_about_ratios_to_netty_in_the_same_lap(self):
+        netty = flink("netty", cpu_ns_per_record=[50, 100], records_per_second=[10, 20])
+        goal = self.goal("1 channel, shm, one processor: CPU")
+        for cpu, verdict in (([30, 60], "yes"), ([30, 68], "yes, not in every lap"), ([40, 80], "no")):
+            self.assertEqual(goal.judged(Measurements(netty + flink("shm", cpu_ns_per_record=cpu))).verdict, verdict, cpu)
+        judged = goal.judged(Measurements(netty + flink("shm", cpu_ns_per_record=[30, 60])))
+        self.assertEqual((judged.wanted, judged.measured), ("≤ 0.65 ×", "0.600 × (0.600 to 0.600)"))
+        self.assertEqual(goal.judged(Measurements(netty)).verdict, "not measured")
+        goal = self.goal("1 channel, tcp, one processor: records per second")
+        for rates, verdict in (([11, 22], "yes"), ([9, 22], "yes, not in every lap"), ([9, 18], "no")):
+            self.assertEqual(goal.judged(Measurements(netty + flink("tcp", records_per_second=rates))).verdict, verdict, rates)
+        self.assertEqual(goal.judged(Measurements(netty)).wanted, "≥ 1.0 ×")
+
+    def test_with_ssl_it_is_compared_with_netty_with_ssl(self):
+        netty = flink("netty", cpu_ns_per_record=[10]) + flink("netty-ssl", cpu_ns_per_record=[100])
+        judged = self.goal("1 channel, shm with SSL, one processor: CPU").judged(
+            Measurements(netty + flink("shm-ssl", cpu_ns_per_record=[50]))
+        )
+        self.assertEqual(judged.measured, "0.500 × (0.500 to 0.500)")
+
+    def test_a_loss_is_said_of_a_cost_and_of_a_rate(self):
+        netty = flink("netty", cpu_ns_per_record=[50, 50], records_per_second=[20, 20])
+        faro = flink("shm", cpu_ns_per_record=[100, 100], records_per_second=[10, 10])
+        text = findings.paragraph("flink", Measurements(netty + faro))
+        self.assertIn("Flink over Faro, shared memory CPU 2.00 (2.00 to 2.00), records per second 0.500", text)
+        where = "Flink over Faro, shared memory, 1 channel, 1 processor"
+        self.assertIn(f"Faro loses against Netty, by CPU time, with {where} (2.00 times as much).", text)
+        self.assertIn(f"Faro loses against Netty, by records per second, with {where}", text)
+        text = findings.paragraph("flink", Measurements(netty + flink("shm", cpu_ns_per_record=[40, 60], records_per_second=[25, 25])))
+        self.assertIn("CPU 1.00 (0.800 to 1.20, undecided)", text)
+        self.assertIn("Nowhere in this figure does Faro clearly lose against Netty, by records per second", text)
+
+
 class Shares(unittest.TestCase):
     """Of queries: what Faro gains against the share that the shuffle has over sockets."""
 
@@ -452,6 +514,16 @@ class Report(unittest.TestCase):
             page = self.page(results)
             self.assertEqual(page.count("<svg"), 1)
             self.assertIn("share of the shuffle", page)
+
+    def test_flink_is_drawn_beside_netty(self):
+        results = self.results([])
+        measurements = flink("netty", cpu_ns_per_record=[50], records_per_second=[1])
+        measurements += flink("shm", cpu_ns_per_record=[30], records_per_second=[2])
+        measurements += flink("netty", "latency", 2, cpu_ns_per_record=[9], p50_us=[10]) + flink("tcp", "latency", 2, p50_us=[5])
+        results["experiments"][0] |= {"name": "flink", "measurements": [asdict(one) for one in measurements]}
+        page = self.page(results)
+        self.assertEqual(page.count("<svg"), 1)
+        self.assertIn("1 is Netty", page)
 
     def test_the_same_measurements_give_the_same_page(self):
         results = self.results(Saying().peers(2.0, [3.0, 4.0]).all)

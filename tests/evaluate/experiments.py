@@ -7,6 +7,7 @@ from aeron import Aeron
 from contestant import Contestant
 from copying import Copying
 from faro import Faro
+from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from mpi import Mpi
 from queries import Queries
 from ucx import Ucx
@@ -34,6 +35,13 @@ CONTESTANTS: dict[str, Contestant] = {
         Ucx("ucx-tcp", "UCX put over TCP", "tcp"),
         Copying("memcpy", "memcpy in one process"),
         Queries("sql", "the SQL engine over Faro and over tuned NIO sockets"),
+        Flink("netty", "Flink over Netty"),
+        Flink("shm", "Flink over Faro, shared memory"),
+        Flink("tcp", "Flink over Faro, TCP"),
+        Flink("local", "Flink within a TaskManager"),
+        Flink("netty", "Flink over Netty with SSL", ssl=True),
+        Flink("shm", "Flink over Faro, shared memory, with SSL", ssl=True),
+        Flink("tcp", "Flink over Faro, TLS", ssl=True),
     )
 }
 CPP = ("shm", "tcp", "sockets")
@@ -80,6 +88,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _queries_tpcc(quick),
         _queries_tpch(quick),
         _peers(two_stage),
+        _flink(quick),
     ]
     return [replace(one, laps=min(2, one.laps // 2)) for one in made] if quick else [*made, _guest()]
 
@@ -222,6 +231,31 @@ def _peers(rows: dict) -> Experiment:
         method="The job of Fig. 3 with four processes and a worker each, all on one processor: the same integers, hash, "
         "scatter (in C++) and frames of 16 KiB; what differs is who carries the frames. memcpy copies each frame once, "
         "within one process: no carrier that copies can take less.",
+    )  # fmt: skip
+
+
+def _flink(quick: bool) -> Experiment:
+    rounds = {"rounds": 2, "part": 0.02} if quick else {"rounds": 16, "part": 1}
+    places = [
+        {"shape": shape, "processors": count, **rounds}
+        for count in ((2,) if quick else (1, 2))
+        for shape in (("100 channels, 1 ms", "latency") if quick else SHAPES)
+    ]
+    points = _points(("flink-netty", "flink-shm", "flink-tcp"), *places)
+    points += _points(("flink-local",), *(place for place in places if place["shape"] in THROUGHPUT))
+    points += _points(
+        ("flink-netty-ssl", "flink-shm-ssl", "flink-tcp-ssl"), *(place for place in places if place["shape"] in THROUGHPUT)
+    )
+    return Experiment(
+        "flink", "flink", points, laps=3 if quick else 5,
+        title="Exchanges of Apache Flink, over its Netty and over Faro",
+        method="The network benchmarks that Flink publishes, StreamNetworkThroughputBenchmark (one writer, records of 12 bytes, "
+        "buffers of 32 KiB) and StreamNetworkPointToPointBenchmark (one record at a time, sent at once), in one JVM with the shuffle "
+        f"environments of two TaskManagers; {rounds['rounds']} rounds, of which the medians of the last {LAST_ROUNDS} count: Netty takes "
+        "up to 14 until it is compiled. Faro has the settings that an operator gets, except for faro.transport. On one processor writer, reader "
+        "and transport share it; on two there is little else for the second than the transport. The transport's threads are Netty's, "
+        "or Faro's. Local is Flink's own exchange within a TaskManager, which no transport can beat by much. The bytes that "
+        "arrive are counted in every round. With SSL all have internal SSL on: over shared memory Faro encrypts only control messages.",
     )  # fmt: skip
 
 

@@ -217,6 +217,48 @@ def _peers(ms: Measurements):
         )
 
 
+def _flink(ms: Measurements):
+    for place in ms.places("processors", "shape"):
+        found = []
+        for carrier in ("shm", "tcp", "local", "shm-ssl", "tcp-ssl"):
+            one, other = f"flink-{carrier}", "flink-netty-ssl" if carrier.endswith("-ssl") else "flink-netty"
+            ratios = {value: ms.compare(value, other, one, **place) for value in _OF_FLINK}
+            texts = [f"{words} {_times(ratios[value])}" for value, words in _OF_FLINK.items() if ratios[value]]
+            if texts:
+                found.append(f"{label(one)} {', '.join(texts)}")
+        if found:
+            where = "one processor" if place["processors"] == 1 else f"{place['processors']} processors"
+            shape = place["shape"][0].upper() + place["shape"][1:]
+            yield f"{shape}, {where}, in times of Netty's (where there is SSL, with SSL): {'; '.join(found)}."
+    yield losses(_beside_netty(ms, "cpu_ns_per_record", False), "Netty, by CPU time")
+    yield losses(_beside_netty(ms, "records_per_second", True), "Netty, by records per second")
+    yield losses(_beside_netty(ms, "p50_us", False), "Netty, by latency")
+
+
+_OF_FLINK = {
+    "cpu_ns_per_record": "CPU",
+    "transport_ns_per_record": "that of the transport's threads",
+    "records_per_second": "records per second",
+    "p50_us": "p50",
+    "p99_us": "p99",
+}
+
+
+def _times(found: Comparison) -> str:
+    return f"{number(found.ratio)} ({number(found.least)} to {number(found.most)}{'' if found.clear else ', undecided'})"
+
+
+def _beside_netty(ms: Measurements, value: str, other_way: bool) -> list[tuple[str, Comparison | None]]:
+    """Where, and how many times more Netty takes there; of a rate, how many times more Faro has."""
+    found = []
+    for place in ms.places("processors", "shape"):
+        for carrier in ("shm", "tcp", "shm-ssl", "tcp-ssl"):
+            pair = (f"flink-{carrier}", "flink-netty-ssl" if carrier.endswith("-ssl") else "flink-netty")
+            where = f"{label(pair[0])}, {place['shape']}, {place['processors']} processor{'s' if place['processors'] > 1 else ''}"
+            found.append((where, ms.compare(value, *(reversed(pair) if other_way else pair), **place)))
+    return found
+
+
 def _guest(ms: Measurements):
     for workers in ms.parameter_values("workers"):
         for faro in ("rxe", "siw", "tcp", "java-rxe", "java-siw"):
@@ -233,5 +275,6 @@ _PARAGRAPHS = {
     "queries": _queries_of_the_paper,
     "queries-tpch": _queries,
     "peers": _peers,
+    "flink": _flink,
     "guest": _guest,
 }

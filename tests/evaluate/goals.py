@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from flink import LATENCY, THROUGHPUT
 from labels import number
 from measurement import Measurements
 from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
@@ -44,6 +45,30 @@ def _verdict(found: float, least: float, wanted: float) -> str:
     if found < wanted:
         return "no"
     return "yes" if least >= wanted else "yes, not in every lap"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The `value` of `faro` is at most, or at least, `bound` times that of `other` at a place."""
+
+    what: str
+    experiment: str
+    value: str
+    faro: str
+    other: str
+    place: dict
+    bound: float
+    at_least: bool = False
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"{'≥' if self.at_least else '≤'} {self.bound} ×"
+        found = ms.compare(self.value, self.other, self.faro, **self.place)
+        if found is None:
+            return Judged(wanted)
+        measured = f"{number(found.ratio)} × ({number(found.least)} to {number(found.most)})"
+        if self.at_least:
+            return Judged(wanted, measured, _verdict(found.ratio, found.least, self.bound))
+        return Judged(wanted, measured, _verdict(-found.ratio, -found.most, -self.bound))
 
 
 @dataclass(frozen=True)
@@ -110,9 +135,40 @@ def _of_queries(experiment: str, tables: str, queries: tuple[str, ...]):
         yield HalvedShare(f"{tables}, {query}: the shuffle's share halved", experiment, query)
 
 
+_CPU, _OF_TRANSPORT, _RATE = "cpu_ns_per_record", "transport_ns_per_record", "records_per_second"
+_NAMES = {_CPU: "CPU", _OF_TRANSPORT: "CPU of the transport's threads", _RATE: "records per second", "p50_us": "p50"}
+_ONE_CHANNEL, _HUNDRED, _FLUSHED = THROUGHPUT
+
+
+def _of_flink():
+    def beside(carrier: str, shape: str, value: str, bounds: tuple, at_least: bool = False):
+        other = "flink-netty-ssl" if carrier.endswith("-ssl") else "flink-netty"
+        text = carrier.replace("-ssl", " with SSL")
+        for processors, bound in zip((1, 2), bounds):
+            what = f"Flink, {shape}, {text}, {'one processor' if processors == 1 else 'two processors'}: {_NAMES[value]}"
+            place = {"shape": shape, "processors": processors}
+            yield Beside(what, "flink", value, f"flink-{carrier}", other, place, bound, at_least)
+
+    yield from beside("shm", _ONE_CHANNEL, _CPU, (0.65, 0.85))
+    yield from beside("shm", _HUNDRED, _CPU, (0.75, 0.75))
+    yield from beside("shm", _HUNDRED, _OF_TRANSPORT, (0.3, 0.3))
+    yield from beside("shm", _FLUSHED, _CPU, (0.5, 0.85))
+    yield from beside("shm", _FLUSHED, _RATE, (1.9, 1.0), at_least=True)
+    for carrier, bound in (("shm", 0.4), ("tcp", 0.8)):
+        yield from beside(carrier, LATENCY, "p50_us", (bound, bound))
+        yield from beside(carrier, LATENCY, _CPU, (1.0, 1.0))
+    for shape in THROUGHPUT:
+        yield from beside("tcp", shape, _CPU, (0.8, 1.0))
+        yield from beside("tcp", shape, _RATE, (1.0, 1.0), at_least=True)
+    for shape in THROUGHPUT:
+        yield from beside("shm-ssl", shape, _CPU, (0.6, 0.6))
+        yield from beside("tcp-ssl", shape, _CPU, (1.0, 1.0))
+
+
 GOALS = (
     Goal("Less CPU time than MPI Isend on shared memory", "peers", "cpu_ns_per_hop", "shm", "mpi-isend", 1.3),
     Goal("Faster than Aeron IPC carrying the same frames from Java", "peers", "seconds", "java-shm", "aeron-ipc", 1.3),
     *_of_queries("queries", "TPC-C", TPCC),
     *_of_queries("queries-tpch", "TPC-H", TPCH),
+    *_of_flink(),
 )

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
+from flink import LATENCY, THROUGHPUT  # noqa: E402
 from labels import is_java, label, number, size  # noqa: E402
 from measurement import Measurements  # noqa: E402
 
@@ -20,6 +21,7 @@ _COLOURS = {
     "java-siw": "#8a5fb0", "aeron-ipc": "#8c5a2b", "aeron-udp": "#c09a6b",
     "ucx-shm": "#e08a1e", "ucx-tcp": "#f0bd7a", "memcpy": "#777777",
     "sql-faro": "#0b6e4f", "sql-sockets": "#c8374a",
+    "flink-shm": "#0b6e4f", "flink-tcp": "#2878b5", "flink-local": "#999999",
 }  # fmt: skip
 _ERROR_BARS = {"capsize": 2, "linewidth": 1, "ecolor": "#333333"}
 _STYLE = {
@@ -219,6 +221,40 @@ def _queries_side_by_side(ms: Measurements):
     return _grid(ms.parameter_values("workers"), "{} per process", "", _QUERY_VALUES, draw, width=5.2, height=2.3)
 
 
+def _flink(ms: Measurements):
+    """Bars: in times of Netty's, by shape; a column for each number of processors."""
+    with_ssl = [(f"{shape},\nSSL", shape, "-ssl") for shape in THROUGHPUT]
+    without = [(shape.replace(", ", ",\n"), shape, "") for shape in THROUGHPUT]
+    rows = (
+        ("cpu_ns_per_record", [*without, (LATENCY, LATENCY, ""), *with_ssl], "CPU"),
+        ("transport_ns_per_record", [*without, (LATENCY, LATENCY, ""), *with_ssl], "CPU of its threads"),
+        ("records_per_second", [*without, *with_ssl], "records per second"),
+        ("p50_us", [(LATENCY, LATENCY, "")], "p50 of the latency"),
+    )
+
+    def draw(axes, value, groups, processors):
+        for place, carrier in enumerate(("shm", "tcp", "local")):
+            found = {}
+            for i, (_, shape, ssl) in enumerate(groups):
+                where = {"shape": shape, "processors": processors}
+                one = ms.compare(value, f"flink-netty{ssl}", f"flink-{carrier}{ssl}", **where)
+                if one:
+                    found[i + place * 0.27 - 0.27] = one
+            ratios = [one.ratio for one in found.values()]
+            errors = [[one.ratio - one.least for one in found.values()], [one.most - one.ratio for one in found.values()]]
+            name = f"flink-{carrier}"
+            bars = axes.bar(
+                list(found), ratios, 0.25, yerr=errors, label=label(name), color=_colour(name), error_kw=_ERROR_BARS
+            )
+            axes.bar_label(bars, [number(ratio)[:4] for ratio in ratios], fontsize=6, padding=1)
+        axes.axhline(1, color="#c8374a", linewidth=1)
+        axes.set_xticks(range(len(groups)), [text for text, _, _ in groups], fontsize=6)
+        axes.grid(axis="x", visible=False)
+
+    heading = "{} of the machine's processors; 1 is Netty"
+    return _grid(ms.parameter_values("processors"), heading, "", rows, draw, width=5.6, height=2.2)
+
+
 def _by_workers(*values):
     return _by_processes("workers", "workers per process", "{} processes", values, Axes.set_xticks)
 
@@ -236,4 +272,5 @@ _PICTURES = {
     "queries": _queries_by_workers,
     "queries-tpch": _queries_side_by_side,
     "peers": _bars,
+    "flink": _flink,
 }

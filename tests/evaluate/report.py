@@ -24,6 +24,11 @@ _COLUMNS = {
     "connect_seconds": ("ms to connect", 1e3),
     "cpu_seconds_per_query": ("CPU ms", 1e3),
     "shuffle_share": ("share of the shuffle, %", 100),
+    "cpu_ns_per_record": ("CPU ns/record", 1),
+    "transport_ns_per_record": ("the transport's threads, CPU ns/record", 1),
+    "records_per_second": ("M records/s", 1e-6),
+    "p50_us": ("p50, us", 1),
+    "p99_us": ("p99, us", 1),
 }
 
 
