@@ -36,7 +36,7 @@ SHAPES = {
         Shape("1 channel", "throughput", 1, 100, 12_000_000),
         Shape("100 channels, 100 ms", "throughput", 100, 100, 12_000_000),
         Shape("100 channels, 1 ms", "throughput", 100, 1, 8_000_000),
-        Shape(LATENCY, "latency", 1, 0, 10_000),
+        Shape(LATENCY, "latency", 1, 0, 20_000),
     )
 }
 THROUGHPUT = tuple(name for name in SHAPES if name != LATENCY)
