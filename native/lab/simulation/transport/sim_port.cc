@@ -294,7 +294,9 @@ void SimPort::go_on(const SimPort& peer) {
   failed_ = false;
   for (uint32_t ring = 0; ring < sending_.size(); ++ring) {
     Sending& s = sending_[ring];
-    s.started = s.completed = peer.receiving_[ring].written.load(std::memory_order_relaxed);
+    // Hostile bytes may stand behind what was sent; whoever reads them ends the link.
+    s.started = s.completed =
+        std::min(peer.receiving_[ring].written.load(std::memory_order_relaxed), s.wanted);
     s.told_read = peer.receiving_[ring].released;
     s.in_flight = 0;
     show_free_space(ring);
