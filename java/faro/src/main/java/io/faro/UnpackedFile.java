@@ -11,8 +11,10 @@ import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.function.Consumer;
 
 /**
  * A library of the jar as a file, from {@link #of} to {@link #close}, which deletes it.
@@ -74,9 +76,20 @@ final class UnpackedFile implements AutoCloseable {
   }
 
   private static UnpackedFile create(Path folder) throws IOException {
+    return create(folder, made -> {});
+  }
+
+  /** {@code made}: what happens when the file is there and not locked yet. Another JVM that looks for forgotten ones may take it for one. */
+  static UnpackedFile create(Path folder, Consumer<Path> made) throws IOException {
     for (; ; ) {
       Path path = Files.createTempFile(folder, OF_THIS_PROCESS, ".so");
-      FileChannel channel = open(path);
+      made.accept(path);
+      FileChannel channel;
+      try {
+        channel = open(path);
+      } catch (NoSuchFileException deleted) {
+        continue;
+      }
       boolean mine;
       try {
         mine = channel.tryLock() != null && Files.exists(path); // else somebody has deleted it, or is about to
