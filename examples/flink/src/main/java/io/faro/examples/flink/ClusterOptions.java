@@ -10,14 +10,32 @@ import picocli.CommandLine.TypeConversionException;
 /** What the cluster is to be, from the command line. */
 final class ClusterOptions {
   /** A number of a range, so that picocli says what is wrong. */
-  static final class TaskManagers implements ITypeConverter<Integer> {
+  private abstract static class UpTo implements ITypeConverter<Integer> {
+    private final int most;
+
+    UpTo(int most) {
+      this.most = most;
+    }
+
     @Override
     public Integer convert(String text) {
       int number = Integer.parseInt(text);
-      if (number < 1 || number > 4) {
-        throw new TypeConversionException("1 to 4 TaskManagers, not " + number);
+      if (number < 1 || number > most) {
+        throw new TypeConversionException("1 to " + most + ", not " + number);
       }
       return number;
+    }
+  }
+
+  static final class TaskManagers extends UpTo {
+    TaskManagers() {
+      super(4);
+    }
+  }
+
+  static final class Slots extends UpTo {
+    Slots() {
+      super(16);
     }
   }
 
@@ -29,7 +47,12 @@ final class ClusterOptions {
       description = "TaskManagers, a process each, 1 to 4 (${DEFAULT-VALUE})")
   int taskManagers;
 
-  @Option(names = "--slots", paramLabel = "N", defaultValue = "2", description = "slots of each (${DEFAULT-VALUE})")
+  @Option(
+      names = "--slots",
+      paramLabel = "N",
+      defaultValue = "2",
+      converter = Slots.class,
+      description = "slots of each, 1 to 16 (${DEFAULT-VALUE})")
   int slots;
 
   @Option(names = "--netty", description = "over Flink's own shuffle service, to compare")

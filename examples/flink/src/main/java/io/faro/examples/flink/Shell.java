@@ -32,9 +32,10 @@ import picocli.CommandLine.Option;
       "",
       "The tables are those of TPC-H: lineitem, orders, customer, part, supplier, partsupp, nation, region.",
       "Without -e statements are read: they end with a semicolon. SET 'key' = 'value' sets something of Flink,",
-      "\\links prints which links have carried what, \\q ends."
+      "\\links prints which links have carried what, \\q or quit ends."
     })
 public final class Shell implements Callable<Integer> {
+  private static final Pattern END = Pattern.compile("\\s*(\\\\q|quit|exit)\\s*;?\\s*", Pattern.CASE_INSENSITIVE);
   private static final Pattern SET = Pattern.compile("(?is)SET\\s+'([^']+)'\\s*=\\s*'([^']*)'");
 
   @Mixin private ClusterOptions options;
@@ -116,7 +117,7 @@ public final class Shell implements Callable<Integer> {
         System.out.flush();
       }
       String line = lines.readLine();
-      if (line == null || line.strip().equals("\\q")) {
+      if (line == null || (begun.isEmpty() && END.matcher(line).matches())) {
         break;
       }
       if (line.strip().equals("\\links")) {
