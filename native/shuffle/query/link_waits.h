@@ -44,8 +44,8 @@ class LinkWaits {
   /// A query has waited for the node for too long, and fails because of `why`. If one of the two has begun it, the other one is
   /// told when they are linked: nobody else may be able to tell it, or the issuer.
   void give_up(const TrackedQuery& query, uint32_t node, const Status& why);
-  /// A worker was refused a query, because of `why`. If its issuer is not linked, or only a former process of that number is, as
-  /// this node has not noticed yet, the one that has begun it is told when it is: its other participants would wait.
+  /// A worker was refused a query because of `why`. If the process that has begun it is not linked here (a former one of that
+  /// number may be), it is told when it is linked: otherwise the other participants would wait for this node.
   void refuse(const QueryId& id, const Status& why);
   /// The node is lost: nothing is to be said to that process.
   void lose(uint32_t node);

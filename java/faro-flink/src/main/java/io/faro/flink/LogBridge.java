@@ -47,8 +47,8 @@ final class LogBridge extends Handler {
   /** With what it means for Flink, if that is something else than for others. */
   static String explained(String line) {
     return line.contains("not a Faro connection")
-        ? line + ". If that was a TaskManager, it uses Flink's own (Netty) shuffle service:"
-            + " " + PeerProbe.REMEDY
+        ? line + ". If that was a TaskManager, it uses Flink's own (Netty) shuffle service: "
+            + PeerProbe.REMEDY
         : line;
   }
 
