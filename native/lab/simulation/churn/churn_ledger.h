@@ -26,7 +26,7 @@ struct QueryOfProcesses {
   uint32_t issuer = 0;                     // process
   bool has_begun = false;                  // its issuer has declared it
   base::Nanoseconds cancelled_at = base::kForever;
-  /// Numbers of those whose drain had begun somewhere before the query was declared there, while its issuer was not linked: a
+  /// Numbers of those whose drain had begun somewhere before the query was declared there, while its issuer was not linked (as the drain was ordered, or the query came): a
   /// link with them that it needs may be closed.
   std::set<uint32_t> too_late;
   std::set<uint32_t> taken;  // workers that have begun with it, or will

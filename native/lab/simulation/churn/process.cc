@@ -157,7 +157,6 @@ void Process::note_links(const session::Membership& membership) {
   }
   seen_.nodes = linked;
   events_.ended.clear();
-  note_unasked();
 }
 
 void Process::note_unasked() {
