@@ -37,20 +37,19 @@ std::string listening_address(const std::string& said, const std::string& from) 
 
 ChannelLinkFactory::ChannelLinkFactory(links::Link::Owner& owner, const base::Settings& settings,
                                        const ChannelIdentity& identity, links::Network& network,
-                                       const links::Transports& transports, uint32_t channel_limit)
+                                       uint32_t channel_limit)
     : owner_(owner),
       settings_(settings),
       identity_(identity),
       network_(network),
-      transports_(transports),
       budget_(std::make_shared<links::MemoryBudget>(settings.memory_limit_bytes,
                                                     network.wants_thread())),
       ready_groups_(channel_limit) {
   std::iota(ready_groups_.begin(), ready_groups_.end(), 0);
 }
 
-Status ChannelLinkFactory::open() {
-  FARO_ASSIGN_OR_RETURN(rings_, RingSizes::make(settings_, transports_.usable()));
+Status ChannelLinkFactory::open(const links::Transports& transports) {
+  FARO_ASSIGN_OR_RETURN(rings_, RingSizes::make(settings_, transports.usable()));
   return Status::Ok();
 }
 
@@ -82,8 +81,8 @@ std::unique_ptr<links::Link> ChannelLinkFactory::make(
 Status ChannelLinkFactory::set_up(links::Link& link, PollerCore& poller) {
   const auto& choice = link.choice();
   FARO_ASSIGN_OR_RETURN(transport::Transport* const transport,
-                        choice ? transports_.chosen(choice->transport, link.peer())
-                               : transports_.choose(link.peer()));
+                        choice ? poller.transports().chosen(choice->transport, link.peer())
+                               : poller.transports().choose(link.peer()));
   ring::Layout outgoing = link.context().outgoing;
   ring::Layout incoming = link.context().incoming;
   if (choice && choice->rings) {

@@ -24,10 +24,10 @@ class ChannelLinkFactory {
   /// All outlive it; `owner` is that of the links.
   ChannelLinkFactory(links::Link::Owner& owner, const base::Settings& settings,
                      const ChannelIdentity& identity, links::Network& network,
-                     const links::Transports& transports, uint32_t channel_limit);
+                     uint32_t channel_limit);
 
-  /// The transports are there. Errors: as RingSizes::make.
-  Status open();
+  /// `transports`: those that any of its links may have. Errors: as RingSizes::make.
+  Status open(const links::Transports& transports);
   const RingSizes& rings() const { return rings_; }
 
   /// Makes a link with an admitted peer, for the channel of that index. `dialled`: where this side has reached the peer;
@@ -48,7 +48,6 @@ class ChannelLinkFactory {
   const base::Settings& settings_;
   const ChannelIdentity& identity_;
   links::Network& network_;
-  const links::Transports& transports_;
   const std::shared_ptr<links::MemoryBudget> budget_;
   RingSizes rings_;
   std::vector<uint32_t> ready_groups_;  // by the index of the channel: itself

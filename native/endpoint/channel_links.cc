@@ -56,18 +56,16 @@ links::Refusal closed_refusal(const std::string& name) {
 }  // namespace
 
 ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& spec,
-                           links::Network& network, links::Transports& transports, ChannelIds& ids,
-                           EndpointCounts& counts,
+                           links::Network& network, ChannelIds& ids, EndpointCounts& counts,
                            const std::vector<std::unique_ptr<PollerCore>>& pollers)
     : settings_(settings),
       spec_(spec),
       network_(network),
-      transports_(transports),
       ids_(ids),
       counts_(counts),
       pollers_(pollers),
       links_(spec.channel_limit, wire::ChannelRings::kLeastBytes),
-      factory_(static_cast<links::Link::Owner&>(*this), settings, identity_, network, transports,
+      factory_(static_cast<links::Link::Owner&>(*this), settings, identity_, network,
                spec.channel_limit),
       monitor_(settings, links_, network.local_address(), network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links_),
@@ -80,10 +78,10 @@ ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& s
 
 Status ChannelLinks::open() {
   FARO_ASSIGN_OR_RETURN(identity_, make_channel_identity(settings_, spec_, network_));
-  FARO_RETURN_IF_ERROR(transports_.make(settings_));
-  FARO_RETURN_IF_ERROR(factory_.open());
-  identity_.hello.transports = transports_.names();
-  identity_.hello.rendezvous = transports_.rendezvous();
+  const links::Transports& transports = pollers_.front()->transports();  // all have the same
+  FARO_RETURN_IF_ERROR(factory_.open(transports));
+  identity_.hello.transports = transports.names();
+  identity_.hello.rendezvous = transports.rendezvous();
   admission_.start();
   counts_.listens(identity_.hello.incarnation);
   return Status::Ok();

@@ -23,7 +23,6 @@
 #include "links/link_table.h"
 #include "links/network.h"
 #include "links/network_thread.h"
-#include "links/transports.h"
 
 namespace faro::endpoint {
 
@@ -33,9 +32,9 @@ class ChannelLinks final : public links::Rounds,
                            private links::Dialler::Owner,
                            private links::Link::Owner {
  public:
-  /// All outlive it.
+  /// All outlive it. `pollers`: at least one, when it is opened.
   ChannelLinks(const base::Settings& settings, const EndpointSpec& spec, links::Network& network,
-               links::Transports& transports, ChannelIds& ids, EndpointCounts& counts,
+               ChannelIds& ids, EndpointCounts& counts,
                const std::vector<std::unique_ptr<PollerCore>>& pollers);
   /// Links refer to this object, so they are destroyed first.
   ~ChannelLinks() override { links_.clear(); }
@@ -116,7 +115,6 @@ class ChannelLinks final : public links::Rounds,
   const base::Settings& settings_;
   const EndpointSpec& spec_;
   links::Network& network_;
-  links::Transports& transports_;
   ChannelIds& ids_;
   EndpointCounts& counts_;
   const std::vector<std::unique_ptr<PollerCore>>& pollers_;

@@ -1,4 +1,4 @@
-// ChannelNetwork: what pollers ask of the network thread, and what they need of the transports.
+// ChannelNetwork: what pollers ask of the network thread.
 #pragma once
 
 #include <memory>
@@ -7,18 +7,15 @@
 #include "base/clock.h"
 #include "faro/endpoint.h"
 #include "faro/status.h"
-#include "transport/transport.h"
 
 namespace faro::endpoint {
 
 class PollerCore;
 
-/// Threads: any. Blocks: never.
+/// Carried out by the network thread, in the order of the calls of one thread. Threads: any. Blocks: never.
 class ChannelNetwork {
  public:
   virtual ~ChannelNetwork() = default;
-
-  // --- carried out by the network thread, in the order of the calls of one thread
 
   virtual Result<ChannelId> connect(PollerCore& poller, std::string_view address,
                                     const ChannelSpec& spec) = 0;
@@ -30,13 +27,6 @@ class ChannelNetwork {
   virtual void fail(ChannelId channel, const Status& cause) = 0;
   /// The poller has told of the end, and holds nothing of the channel any more.
   virtual void forget(ChannelId channel) = 0;
-
-  // --- of all transports, see transport::Transport
-
-  virtual bool poll() noexcept = 0;
-  virtual void flush() noexcept = 0;
-  virtual void worker_sleeps() noexcept = 0;
-  virtual void worker_wakes() noexcept = 0;
 };
 
 }  // namespace faro::endpoint

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "endpoint/ring_sizes.h"
+#include "links/transports.h"
 
 namespace faro::endpoint {
 namespace {
@@ -68,14 +69,13 @@ EndpointCore::EndpointCore(const base::Settings& settings, EndpointSpec spec,
     : settings_(settings),
       spec_(std::move(spec)),
       network_(std::move(network)),
-      transports_(*network_),
       ids_(spec_.channel_limit),
       // The destructor waits for its thread: nothing else has to keep this.
       ready_watch_(
           {.keep_alive = [] { return nullptr; },
            .closed_status = [] { return Status(Code::closed, "the endpoint was closed"); }}),
       counts_(settings_, *network_),
-      links_(settings_, spec_, *network_, transports_, ids_, counts_, pollers_),
+      links_(settings_, spec_, *network_, ids_, counts_, pollers_),
       thread_(links_, *network_, network_->local_address()) {}
 
 // A link that is let go is destroyed with the table of links, and with nothing else.
@@ -90,9 +90,12 @@ Status EndpointCore::start(const MakeWaiter& make_waiter) {
                                   .sleep_ns = settings_.wait_sleep_ms * 1'000'000};
   FARO_RETURN_IF_ERROR(counts_.open(spec_));
   for (uint32_t poller = 0; poller < spec_.poller_count; ++poller) {
-    FARO_ASSIGN_OR_RETURN(auto made, PollerCore::make(static_cast<ChannelNetwork&>(*this),
-                                                      network_->reactor().clock(), make_waiter(),
-                                                      ready_watch_, limits, spec_.channel_limit));
+    auto transports = std::make_unique<links::Transports>(*network_);
+    FARO_RETURN_IF_ERROR(transports->make(settings_));
+    FARO_ASSIGN_OR_RETURN(
+        auto made, PollerCore::make(static_cast<ChannelNetwork&>(*this), std::move(transports),
+                                    network_->reactor().clock(), make_waiter(), ready_watch_,
+                                    limits, spec_.channel_limit));
     made->waiting().count_in(counts_.poller(poller));
     pollers_.push_back(std::move(made));
   }

@@ -15,7 +15,6 @@
 #include "faro/endpoint.h"
 #include "links/network.h"
 #include "links/network_thread.h"
-#include "links/transports.h"
 #include "ring/ready_watch.h"
 
 namespace faro::endpoint {
@@ -63,16 +62,11 @@ class EndpointCore final : private ChannelNetwork {
   void end_taken(ChannelId channel) override;
   void fail(ChannelId channel, const Status& cause) override;
   void forget(ChannelId channel) override;
-  bool poll() noexcept override { return transports_.poll(); }
-  void flush() noexcept override { transports_.flush(); }
-  void worker_sleeps() noexcept override { transports_.worker_sleeps(); }
-  void worker_wakes() noexcept override { transports_.worker_wakes(); }
 
   // Destroyed last to first: links use all that stands before them. What pollers hold of links they let go before.
   const base::Settings settings_;
   const EndpointSpec spec_;
   const std::unique_ptr<links::Network> network_;
-  links::Transports transports_;
   ChannelIds ids_;
   ring::ReadyWatch ready_watch_;
   EndpointCounts counts_;

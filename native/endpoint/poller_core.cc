@@ -67,6 +67,14 @@ void remove(std::vector<Channel*>& list, bool& is_listed, Channel& channel) {
   if (std::exchange(is_listed, false)) std::erase(list, &channel);
 }
 
+// What the network thread does not know yet: if memory runs out, it is told at the next visit.
+void tell_what_is_owed(ChannelNetwork& network, Channel& channel) {
+  if (channel.owes_taken) network.end_taken(channel.id);
+  channel.owes_taken = false;
+  if (channel.owes_closing) network.close(channel.id, *channel.owes_closing);
+  channel.owes_closing.reset();
+}
+
 }  // namespace
 
 /// The part of the caller's events that is not filled yet.
@@ -87,18 +95,22 @@ class PollerCore::Room {
 };
 
 Result<std::unique_ptr<PollerCore>> PollerCore::make(
-    ChannelNetwork& network, const base::Clock& clock, std::unique_ptr<ring::Waiter> waiter,
-    ring::ReadyWatch& ready_watch, const PollerWait::Limits& limits, uint32_t channel_limit) {
+    ChannelNetwork& network, std::unique_ptr<links::Transports> transports,
+    const base::Clock& clock, std::unique_ptr<ring::Waiter> waiter, ring::ReadyWatch& ready_watch,
+    const PollerWait::Limits& limits, uint32_t channel_limit) {
   FARO_ASSIGN_OR_RETURN(auto doorbells, transport::shm::NodeDoorbells::make(1));
-  return std::unique_ptr<PollerCore>(new PollerCore(
-      network, clock, limits, std::move(waiter), ready_watch, std::move(doorbells), channel_limit));
+  return std::unique_ptr<PollerCore>(new PollerCore(network, std::move(transports), clock, limits,
+                                                    std::move(waiter), ready_watch,
+                                                    std::move(doorbells), channel_limit));
 }
 
-PollerCore::PollerCore(ChannelNetwork& network, const base::Clock& clock, PollerWait::Limits limits,
+PollerCore::PollerCore(ChannelNetwork& network, std::unique_ptr<links::Transports> transports,
+                       const base::Clock& clock, PollerWait::Limits limits,
                        std::unique_ptr<ring::Waiter> waiter, ring::ReadyWatch& ready_watch,
                        transport::shm::NodeDoorbells doorbells, uint32_t channel_limit)
     : network_(network),
-      wait_(network, clock, std::move(waiter), limits, std::move(doorbells), ready_watch),
+      transports_(std::move(transports)),
+      wait_(*transports_, clock, std::move(waiter), limits, std::move(doorbells), ready_watch),
       ready_(channel_limit),
       end_{&ready_, &wait_.line()},
       channels_(channel_limit) {
@@ -223,7 +235,7 @@ void PollerCore::visit_active(Room& room) {
 
 PollerCore::Visit PollerCore::visit(Channel& channel, Room& room) {
   if (channel.told_closed) return Visit::finished;
-  tell_network(channel);
+  tell_what_is_owed(network_, channel);
   if (!channel.told_opened && channel.link != nullptr) {
     channel.told_opened = true;
     room.add(channel, ChannelEvent::Kind::opened);
@@ -258,21 +270,13 @@ PollerCore::Visit PollerCore::take_frames(Channel& channel, Room& room) {
     if (view.header.kind == wire::FrameKind::end) {
       channel.owes_taken = true;
       begin_end(channel);
-      tell_network(channel);
+      tell_what_is_owed(network_, channel);
     } else {
       network_.fail(channel.id,
                     Status(Code::protocol_error, "it sent a frame of a shuffle over a channel"));
     }
   }
   return Visit::finished;
-}
-
-// What the network thread does not know yet: if memory runs out, it is told at the next visit.
-void PollerCore::tell_network(Channel& channel) {
-  if (channel.owes_taken) network_.end_taken(channel.id);
-  channel.owes_taken = false;
-  if (channel.owes_closing) network_.close(channel.id, *channel.owes_closing);
-  channel.owes_closing.reset();
 }
 
 void PollerCore::visit_starving(Room& room) {
@@ -421,7 +425,7 @@ void PollerCore::close(ChannelId id, Closing closing) noexcept {
   channel->owes_closing = has_rings ? closing : Closing::now;
   if (has_rings && closing == Closing::drain) begin_end(*channel);
   try {
-    tell_network(*channel);
+    tell_what_is_owed(network_, *channel);
   } catch (const std::bad_alloc&) {
     activate(*channel);
   }
@@ -469,7 +473,7 @@ void PollerCore::before_wait(WakeFor reasons) noexcept {
   }
   touched_.clear();
   over_.clear();
-  network_.flush();
+  transports_->flush();
   if (has(reasons, WakeFor::room)) return;
   for (Channel* const channel : starving_) {
     if (!needs_room(*channel)) channel->out->forgo_room();

@@ -25,6 +25,7 @@
 #include "endpoint/mailbox.h"
 #include "endpoint/poller_wait.h"
 #include "faro/endpoint.h"
+#include "links/transports.h"
 #include "ring/ready_set.h"
 #include "transport/transport.h"
 
@@ -64,12 +65,11 @@ struct Channel {
 /// Threads: the poller's, or whoever has entered in its place; except where said.
 class PollerCore {
  public:
-  /// All outlive it. `channel_limit`: of the endpoint. Errors: resource_limit.
-  static Result<std::unique_ptr<PollerCore>> make(ChannelNetwork& network, const base::Clock& clock,
-                                                  std::unique_ptr<ring::Waiter> waiter,
-                                                  ring::ReadyWatch& ready_watch,
-                                                  const PollerWait::Limits& limits,
-                                                  uint32_t channel_limit);
+  /// References outlive it. `transports`: of its links. `channel_limit`: of the endpoint. Errors: resource_limit.
+  static Result<std::unique_ptr<PollerCore>> make(
+      ChannelNetwork& network, std::unique_ptr<links::Transports> transports,
+      const base::Clock& clock, std::unique_ptr<ring::Waiter> waiter, ring::ReadyWatch& ready_watch,
+      const PollerWait::Limits& limits, uint32_t channel_limit);
 
   // --- what faro::Poller offers
 
@@ -91,6 +91,8 @@ class PollerCore {
 
   // --- for the network thread
 
+  /// Those of its links. Threads: network thread.
+  const links::Transports& transports() const { return *transports_; }
   /// The local end of all its links. Threads: any.
   std::span<transport::WorkerEnd> end() { return {&end_, 1}; }
   /// Once for every channel that has opened, and once for every one that was told of or dialled here. Threads: network
@@ -105,7 +107,8 @@ class PollerCore {
   class Room;
   enum class Visit : uint8_t { finished, unfinished };
 
-  PollerCore(ChannelNetwork& network, const base::Clock& clock, PollerWait::Limits limits,
+  PollerCore(ChannelNetwork& network, std::unique_ptr<links::Transports> transports,
+             const base::Clock& clock, PollerWait::Limits limits,
              std::unique_ptr<ring::Waiter> waiter, ring::ReadyWatch& ready_watch,
              transport::shm::NodeDoorbells doorbells, uint32_t channel_limit);
 
@@ -116,7 +119,6 @@ class PollerCore {
   void visit_active(Room& room);
   Visit visit(Channel& channel, Room& room);
   Visit take_frames(Channel& channel, Room& room);
-  void tell_network(Channel& channel);
   void visit_starving(Room& room);
   void begin_end(Channel& channel);
   bool try_end(Channel& channel) noexcept;
@@ -133,6 +135,7 @@ class PollerCore {
 
   // Constant after construction.
   ChannelNetwork& network_;
+  const std::unique_ptr<links::Transports> transports_;
   PollerWait wait_;
   ring::ReadySet ready_;  // group: the channel's index
   transport::WorkerEnd end_;

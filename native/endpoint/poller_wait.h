@@ -1,8 +1,10 @@
 // PollerWait: how a poller waits, and how another thread takes its place meanwhile.
 //
 // It yields wait.yields times, and then sleeps on its doorbell. A yield lets somebody run who may have something for this poller;
-// where nobody else wants the processor, 20 of them take as long as a sleep and its end, and what comes meanwhile comes sooner. During
-// either another thread may be inside: it sends where it has something to send, without a switch to this one.
+// where nobody else wants the processor it comes back at once, and four count as one: they take as long as a sleep and its end would, and
+// what comes meanwhile comes sooner. While it
+// sleeps, or others run, another thread may be inside: it sends where it has something to send, without a switch to this one. While
+// the poller has a processor for itself it comes to look sooner than it could be replaced.
 // native/DESIGN.md#memory-orders has the steps of the doorbell.
 #pragma once
 
@@ -15,13 +17,13 @@
 #include "base/clock.h"
 #include "base/return_if_error.h"
 #include "counters/records.h"
-#include "endpoint/channel_network.h"
 #include "faro/outcome.h"
 #include "faro/wait.h"
 #include "ring/doorbell.h"
 #include "ring/ready_watch.h"
 #include "ring/waiter.h"
 #include "transport/shm/node_doorbells.h"
+#include "transport/transport.h"
 
 namespace faro::endpoint {
 
@@ -33,7 +35,8 @@ class PollerWait {
     base::Nanoseconds sleep_ns = 0;  // wait.sleep_ms
   };
 
-  PollerWait(ChannelNetwork& network, const base::Clock& clock,
+  /// `network`: of the transports of its links. All outlive it.
+  PollerWait(transport::IdleWork& network, const base::Clock& clock,
              std::unique_ptr<ring::Waiter> waiter, const Limits& limits,
              transport::shm::NodeDoorbells doorbells, ring::ReadyWatch& ready_watch)
       : network_(network),
@@ -140,6 +143,10 @@ class PollerWait {
  private:
   // A poller that always finds something reads the sockets this often: other channels may be waiting for that.
   static constexpr base::Nanoseconds kNetworkPollInterval = 100'000;
+  // A yield that takes so long has let somebody run. Of those that have not, so many count as one: together they
+  // take as long as a sleep and its end.
+  static constexpr base::Nanoseconds kOthersRan = 4'000;
+  static constexpr uint64_t kBriefYields = 4;
 
   bool is_woken() noexcept {
     return woken_.load(std::memory_order_seq_cst) &&
@@ -157,9 +164,17 @@ class PollerWait {
 
   template <typename Found>
   bool yield_until(Found& found, base::Nanoseconds deadline) noexcept {
-    for (uint32_t left = limits_.yields; left > 0 && polled_at_ < deadline; --left) {
-      let_others_in([&] { waiter_->yield(); });
+    for (uint64_t left = uint64_t{limits_.yields} * kBriefYields;
+         left > 0 && polled_at_ < deadline;) {
+      const base::Nanoseconds before = polled_at_;
+      if (others_run_) {
+        let_others_in([&] { waiter_->yield(); });
+      } else {
+        waiter_->yield();
+      }
       poll_network(clock_.now_ns());
+      others_run_ = polled_at_ - before >= kOthersRan;
+      left -= std::min(left, others_run_ ? kBriefYields : uint64_t{1});
       if (found()) return true;
     }
     return false;
@@ -194,7 +209,7 @@ class PollerWait {
     while (is_owned_.exchange(true, std::memory_order_acquire)) waiter_->yield();
   }
 
-  ChannelNetwork& network_;
+  transport::IdleWork& network_;
   const base::Clock& clock_;
   const std::unique_ptr<ring::Waiter> waiter_;
   const Limits limits_;
@@ -206,6 +221,7 @@ class PollerWait {
   bool has_descriptor_ = false;
   bool is_armed_ = false;            // for the descriptor
   base::Nanoseconds polled_at_ = 0;  // when the sockets were read
+  bool others_run_ = true;           // during yields, as the last one has shown
   std::atomic<bool> woken_{false};
   std::atomic<bool> is_owned_{
       true};  // acquire, release: what whoever was inside has done; false while nobody is

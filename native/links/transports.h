@@ -1,4 +1,5 @@
-// Transports: the transports that work on this node, preferred first, and which of them a link gets.
+// Transports: the transports that work on this node, preferred first, and which of them a link gets. A session has them once, for all its
+// workers share its links. An endpoint has them once per poller: then what one poller waits for does not concern another.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@
 namespace faro::links {
 
 /// Threads: network thread, except where noted. Owns: the transports, except one that the network provides.
-class Transports {
+class Transports final : public transport::IdleWork {
  public:
   explicit Transports(Network& network) : network_(network) {}
 
@@ -34,20 +35,20 @@ class Transports {
   /// The transport that the peer chose. Errors: transport_unavailable, with only the reason.
   Result<transport::Transport*> chosen(std::string_view name, const wire::Hello& peer) const;
 
-  // --- of all of them; threads: any
+  // --- IdleWork, of all of them; threads: any
 
-  bool poll() noexcept {
+  bool poll() noexcept override {
     bool any = false;
     for (const auto& transport : owned_) any |= transport->poll();
     return any;
   }
-  void flush() noexcept {
+  void flush() noexcept override {
     for (const auto& transport : owned_) transport->flush();
   }
-  void worker_sleeps() noexcept {
+  void worker_sleeps() noexcept override {
     for (const auto& transport : owned_) transport->worker_sleeps();
   }
-  void worker_wakes() noexcept {
+  void worker_wakes() noexcept override {
     for (const auto& transport : owned_) transport->worker_wakes();
   }
 

@@ -298,10 +298,28 @@ class LinkMending : public LinkExchange {
   virtual Status finish() = 0;
 };
 
-/// One kind of transport, as a session uses it. Owned by the session.
-class Transport {
+/// What workers do for the network when they have nothing else to do.
+class IdleWork {
  public:
-  virtual ~Transport() = default;
+  virtual ~IdleWork() = default;
+
+  /// Does the network thread's work for data that has arrived, in the calling thread. Returns whether
+  /// there was any. Idle workers call it, so that a busy node need not wake its network thread. A
+  /// transport whose data arrives without a thread of this node has nothing to do here. Threads: any.
+  /// Blocks: never.
+  virtual bool poll() noexcept { return false; }
+  /// Starts what post_soon, release and flush_releases have left for later, on all links. Called by
+  /// workers before they yield or sleep. Threads: any. Blocks: never.
+  virtual void flush() noexcept {}
+  /// Enclose each sleep of a worker: while one sleeps the network thread is responsible. Call
+  /// worker_sleeps before the worker's last look at its rings. Threads: any. Blocks: never for long.
+  virtual void worker_sleeps() noexcept {}
+  virtual void worker_wakes() noexcept {}
+};
+
+/// One kind of transport, as a session, or a poller of an endpoint, uses it. Owned by that.
+class Transport : public IdleWork {
+ public:
   virtual const Capabilities& capabilities() const = 0;
   /// Ok, or why it cannot be used on this machine and what to do about it.
   virtual Status available() const = 0;
@@ -320,19 +338,6 @@ class Transport {
     (void)context, (void)link;
     return nullptr;
   }
-
-  /// Does the network thread's work for data that has arrived, in the calling thread. Returns whether
-  /// there was any. Idle workers call it, so that a busy node need not wake its network thread. A
-  /// transport whose data arrives without a thread of this node has nothing to do here. Threads: any.
-  /// Blocks: never.
-  virtual bool poll() noexcept { return false; }
-  /// Starts what post_soon, release and flush_releases have left for later, on all links. Called by
-  /// workers before they yield or sleep. Threads: any. Blocks: never.
-  virtual void flush() noexcept {}
-  /// Enclose each sleep of a worker: while one sleeps the network thread is responsible. Call
-  /// worker_sleeps before the worker's last look at its rings. Threads: any. Blocks: never for long.
-  virtual void worker_sleeps() noexcept {}
-  virtual void worker_wakes() noexcept {}
 };
 
 }  // namespace faro::transport

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -90,14 +91,14 @@ class Side {
  public:
   /// The clock outlives it.
   explicit Side(const base::Clock& clock = base::SystemClock::instance(),
-                const SettingList& more = {})
+                const SettingList& more = {}, EndpointSpec spec = {})
       : settings_(settings(more)) {
     auto network = std::make_unique<HandDrivenNetwork>(
         links::SocketNetwork::create(settings_, links::Listener::bind("127.0.0.1:0").value())
             .value(),
         clock);
     network_ = network.get();
-    core_ = endpoint::EndpointCore::open(settings_, {}, std::move(network), [] {
+    core_ = endpoint::EndpointCore::open(settings_, std::move(spec), std::move(network), [] {
               return std::make_unique<ring::FutexWaiter>();
             }).value();
   }
@@ -277,20 +278,40 @@ TEST(IdleChannel, is_drained_though_it_was_being_mended_when_idle_ones_were_look
   EXPECT_FALSE(at_client.ok() && at_server.ok());
 }
 
-/// Counts how often a poller reads the sockets; has nothing else.
-class CountingNetwork final : public endpoint::ChannelNetwork {
- public:
-  Result<ChannelId> connect(endpoint::PollerCore&, std::string_view, const ChannelSpec&) override {
-    return ChannelId{};
+// Else a thread that has nothing to do would have each frame cost two switches to the network thread and back.
+TEST(PollersOfAnEndpoint,
+     do_not_have_the_network_thread_read_for_one_that_looks_while_another_sleeps) {
+  EndpointSpec spec;
+  spec.poller_count = 2;
+  Side client, server(base::SystemClock::instance(), {{"wait.yields", "0"}}, spec);
+  endpoint::PollerCore& idle = server.core().poller(1);
+  std::thread sleeper([&] { EXPECT_EQ(idle.wait(Wait::forever()), Outcome::done); });
+  while (!idle.waiting().try_enter()) std::this_thread::yield();  // it sleeps
+  idle.waiting().leave();
+  const auto id = client.poller().connect(server.core().address(), {});
+  ASSERT_TRUE(is_ok(id));
+  while (client.count(Kind::opened) == 0 || server.count(Kind::opened) == 0)
+    client.turn(), server.turn();
+  for (int quiet = 0; quiet < 20; ++quiet) {
+    if (client.turn() | server.turn()) quiet = 0;
   }
-  void close(ChannelId, Closing) override {}
-  void end_taken(ChannelId) override {}
-  void fail(ChannelId, const Status&) override {}
-  void forget(ChannelId) override {}
+  ASSERT_EQ(client.poller().claim(*id, 8, 8).size(), 8u);
+  ASSERT_EQ(client.poller().commit(*id, 8), Outcome::done);
+  client.poller().post();
+  ChannelEvent event[1];
+  for (int round = 0; round < 100; ++round) {
+    (void)server.core().do_work();
+    ASSERT_TRUE(server.poller().poll(event).empty()) << "the network thread has read it";
+  }
+  while (server.count(Kind::frame) == 0) server.turn();
+  idle.waiting().wake();
+  sleeper.join();
+}
+
+/// Counts how often a poller reads the sockets.
+class CountingNetwork final : public transport::IdleWork {
+ public:
   bool poll() noexcept override { return ++polls, false; }
-  void flush() noexcept override {}
-  void worker_sleeps() noexcept override {}
-  void worker_wakes() noexcept override {}
 
   int polls = 0;
 };
@@ -298,15 +319,19 @@ class CountingNetwork final : public endpoint::ChannelNetwork {
 /// Waits by calling what the test does meanwhile.
 class VisitedWaiter final : public ring::Waiter {
  public:
-  explicit VisitedWaiter(std::function<void()> visit) : visit_(std::move(visit)) {}
+  /// `sleep`: none is expected.
+  explicit VisitedWaiter(std::function<void()> visit, std::function<void()> sleep = {})
+      : visit_(std::move(visit)), sleep_(std::move(sleep)) {}
   void yield() noexcept override { visit_(); }
   void sleep(ring::Doorbell&, uint64_t) noexcept override {
+    if (sleep_) return sleep_();
     ADD_FAILURE() << "nobody has come";
     visit_();
   }
 
  private:
   const std::function<void()> visit_;
+  const std::function<void()> sleep_;
 };
 
 // Of a peer that has dialled.
@@ -369,6 +394,52 @@ TEST(PollerWait, yields_no_longer_than_it_may_wait) {
 }
 
 // A task that has something to send need not hand it over to a poller that looks for work in vain.
+TEST(PollerWait, counts_four_yields_that_let_nobody_run_as_one) {
+  const struct {
+    base::Nanoseconds takes;
+    uint32_t yields;
+  } kCases[] = {{20'000, 5}, {400, 20}};
+  for (const auto& each : kCases) {
+    CountingNetwork network;
+    base::ManualClock clock;
+    ring::ReadyWatch ready_watch({});
+    uint32_t yields = 0;
+    const auto visit = [&] {
+      ++yields;
+      clock.advance(each.takes);
+    };
+    endpoint::PollerWait poller(
+        network, clock, std::make_unique<VisitedWaiter>(visit, [&] { clock.advance(1'000'000); }),
+        {.yields = 5}, transport::shm::NodeDoorbells::make(1).value(), ready_watch);
+    EXPECT_EQ(poller.wait(Wait::at_most(std::chrono::milliseconds(1)), ring::WokenFor::all,
+                          [] { return false; }),
+              Outcome::deadline);
+    EXPECT_EQ(yields, each.yields);
+  }
+}
+
+// It looks sooner than another thread could take its place.
+TEST(PollerWait, lets_no_other_thread_enter_where_yields_let_nobody_run) {
+  CountingNetwork network;
+  base::ManualClock clock;
+  ring::ReadyWatch ready_watch({});
+  endpoint::PollerWait* waiting = nullptr;
+  std::vector<bool> entered;
+  const std::vector<base::Nanoseconds> takes = {400, 400, 20'000, 20'000, 400, 400};
+  const auto visit = [&] {
+    clock.advance(takes[entered.size()]);
+    entered.push_back(waiting->try_enter());
+    if (entered.back()) waiting->leave();
+  };
+  endpoint::PollerWait poller(network, clock, std::make_unique<VisitedWaiter>(visit), {.yields = 6},
+                              transport::shm::NodeDoorbells::make(1).value(), ready_watch);
+  waiting = &poller;
+  EXPECT_EQ(poller.wait(Wait::forever(), ring::WokenFor::all,
+                        [&] { return entered.size() == takes.size(); }),
+            Outcome::done);
+  EXPECT_EQ(entered, (std::vector<bool>{true, false, false, true, true, false}));
+}
+
 TEST(PollerWait, lets_another_thread_enter_while_it_yields_and_waits_until_that_has_left) {
   CountingNetwork network;
   base::ManualClock clock;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -41,6 +42,20 @@ TEST(ReadySet, finds_rings_behind_several_summary_words) {
   set.mark(199 * 64 + 63);
   set.mark(64 * 64);
   EXPECT_EQ(take(set), (Rings{64 * 64, 199 * 64 + 63}));
+}
+
+TEST(ReadySet, finds_rings_behind_several_root_words) {
+  ReadySet set(65536);
+  const Rings rings = {0, 63 * 64 * 64 + 1, 4095 * 64 + 63, 4096 * 64, 65535 * 64 + 63};
+  Rings sorted = rings;
+  std::sort(sorted.begin(), sorted.end());
+  for (int times = 0; times < 2; ++times) {
+    for (const uint32_t ring : rings) set.mark(ring);
+    EXPECT_TRUE(set.any());
+    EXPECT_EQ(take(set), sorted);
+    EXPECT_FALSE(set.any());
+    EXPECT_EQ(take(set), Rings{});
+  }
 }
 
 TEST(ReadySet, keeps_a_ring_that_is_marked_again_during_the_visit) {

@@ -163,8 +163,8 @@ class Poller {
   /// Starts the transfer of all frames committed. wait() and arm() do so, too.
   void post() noexcept;
 
-  /// Waits until poll() has something to tell of what `reasons` names, or wake(). Yields wait.yields times,
-  /// then sleeps. What is not waited for is not lost: poll() tells it, and the next wait for it ends at once.
+  /// Waits until poll() has something to tell of what `reasons` names, or wake(). Yields wait.yields times, of
+  /// which four count as one where they let nobody else run, then sleeps. What is not waited for is not lost: poll() tells it, and the next wait for it ends at once.
   /// Answers done, deadline, would_wait (Wait::none()), or failed: closed, invalid_argument (a negative limit).
   Outcome wait(Wait limit = Wait::forever(), WakeFor reasons = WakeFor::frames_and_room) noexcept;
   /// Ends a wait, or else the next one; makes an armed poller's descriptor readable. Threads: any.

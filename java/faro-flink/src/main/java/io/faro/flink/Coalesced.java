@@ -18,8 +18,13 @@ abstract class Coalesced implements IoThread.Command {
   /** Has {@link #look} called after this. Never blocks. */
   final void offerTo(IoThread io) {
     if (!offered.get() && offered.compareAndSet(false, true)) {
-      io.execute(this);
+      handOver(io);
     }
+  }
+
+  /** Has it run, soon or now. */
+  void handOver(IoThread io) {
+    io.execute(this);
   }
 
   @Override
@@ -28,6 +33,6 @@ abstract class Coalesced implements IoThread.Command {
     look();
   }
 
-  /** Looks at what was offered. Threads: the I/O thread. */
+  /** Looks at what was offered. Threads: the I/O thread, or whoever is in its place. */
   abstract void look();
 }

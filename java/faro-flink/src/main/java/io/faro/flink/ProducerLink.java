@@ -41,6 +41,7 @@ final class ProducerLink extends Link {
   private int subpartition; // of {@code next}
   private String peer = "a consumer";
   private boolean failed; // the peer is told why; then the channel closes
+  private volatile boolean sharesMemory; // with the peer
 
   ProducerLink(
       IoThread io, long channel, ResultPartitionProvider partitions, TaskEventPublisher events, LinkCounts counts) {
@@ -54,7 +55,13 @@ final class ProducerLink extends Link {
   void onOpened(ChannelInfo info) {
     peer = "remote task manager '" + info.address() + " [ " + info.peer() + " ]'";
     LOG.info("Produces for {} over {}", peer, info.transport());
+    sharesMemory = info.transport().equals("shm");
     super.onOpened(info);
+  }
+
+  /** Whether what is sent is only copied: to the memory that the peer reads. Threads: any. */
+  boolean sharesMemory() {
+    return sharesMemory;
   }
 
   @Override

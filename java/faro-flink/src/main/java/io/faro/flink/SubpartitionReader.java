@@ -7,6 +7,7 @@ import org.apache.flink.runtime.io.network.buffer.Buffer.DataType;
 import org.apache.flink.runtime.io.network.netty.NettyPartitionRequestListener;
 import org.apache.flink.runtime.io.network.partition.BufferAvailabilityListener;
 import org.apache.flink.runtime.io.network.partition.PartitionRequestListener;
+import org.apache.flink.runtime.io.network.partition.PipelinedSubpartitionView;
 import org.apache.flink.runtime.io.network.partition.ResultPartition;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionProvider;
@@ -32,6 +33,15 @@ final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvail
 
   /** The partition is not of interest: what is there to see is the view's. */
   private final class Offer extends Coalesced {
+    @Override
+    void handOver(IoThread io) {
+      // Those that write such a subpartition hold no lock when they tell of it.
+      boolean sendsAtOnce = link.sharesMemory() && view instanceof PipelinedSubpartitionView;
+      if (!sendsAtOnce || !io.tryRun(this)) {
+        io.execute(this);
+      }
+    }
+
     @Override
     void look() {
       link.enqueueIfAvailable(SubpartitionReader.this);

@@ -1,6 +1,8 @@
 package io.faro.flink;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Endpoint;
@@ -120,6 +122,50 @@ class IoThreadTest {
         });
     io.execute(() -> ran.complete(null));
     ran.get();
+  }
+
+  @Test
+  void aCommandRunsInPlaceOfTheThreadWhileThatSleeps() throws Exception {
+    start(0);
+    Thread test = Thread.currentThread();
+    for (int i = 0; i < 1_000; i++) {
+      CompletableFuture<Thread> ran = new CompletableFuture<>();
+      CompletableFuture<Thread> handedOver = new CompletableFuture<>();
+      IoThread.Command command =
+          () -> {
+            assertFalse(io.tryRun(() -> {}), "this thread is in its place already");
+            io.execute(() -> handedOver.complete(Thread.currentThread()));
+            ran.complete(Thread.currentThread());
+          };
+      while (!io.tryRun(command)) {
+        Thread.onSpinWait(); // it does not sleep yet
+      }
+      assertEquals(test, ran.join());
+      assertNotEquals(test, handedOver.get()); // it was woken for that
+    }
+  }
+
+  @Test
+  void aCommandThatFailsInPlaceOfTheThreadGivesThePlaceBack() throws Exception {
+    start(0);
+    IoThread.Command failing =
+        () -> {
+          throw new IllegalStateException("a command that fails");
+        };
+    while (!io.tryRun(failing)) {
+      Thread.onSpinWait();
+    }
+    CompletableFuture<Void> ran = new CompletableFuture<>();
+    io.execute(() -> ran.complete(null));
+    ran.get();
+  }
+
+  @Test
+  void nothingRunsInPlaceOfAThreadThatHasEnded() throws Exception {
+    start(0);
+    endpoint.close();
+    io.join(0);
+    assertFalse(io.tryRun(() -> {}));
   }
 
   @Test
