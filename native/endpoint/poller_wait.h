@@ -143,7 +143,7 @@ class PollerWait {
  private:
   // A poller that always finds something reads the sockets this often: other channels may be waiting for that.
   static constexpr base::Nanoseconds kNetworkPollInterval = 100'000;
-  // A yield that takes so long has let somebody run. Of those that have not, so many count as one: together they
+  // A yield that takes longer has let somebody run. Of those that have not, as many count as one: together they
   // take as long as a sleep and its end.
   static constexpr base::Nanoseconds kOthersRan = 4'000;
   static constexpr uint64_t kBriefYields = 4;

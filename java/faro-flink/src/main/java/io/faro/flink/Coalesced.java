@@ -18,12 +18,12 @@ abstract class Coalesced implements IoThread.Command {
   /** Has {@link #look} called after this. Never blocks. */
   final void offerTo(IoThread io) {
     if (!offered.get() && offered.compareAndSet(false, true)) {
-      handOver(io);
+      giveTo(io);
     }
   }
 
   /** Has it run, soon or now. */
-  void handOver(IoThread io) {
+  void giveTo(IoThread io) {
     io.execute(this);
   }
 

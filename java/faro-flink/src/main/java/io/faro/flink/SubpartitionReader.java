@@ -34,7 +34,7 @@ final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvail
   /** The partition is not of interest: what is there to see is the view's. */
   private final class Offer extends Coalesced {
     @Override
-    void handOver(IoThread io) {
+    void giveTo(IoThread io) {
       // Those that write such a subpartition hold no lock when they tell of it.
       boolean sendsAtOnce = link.sharesMemory() && view instanceof PipelinedSubpartitionView;
       if (!sendsAtOnce || !io.tryRun(this)) {
