@@ -14,6 +14,9 @@ constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 // Far longer than mending takes, however often it is cut again, and however long everybody is late.
 constexpr uint64_t kEnoughMs = 30'000;
+// Who has linked with a peer whose address hostile bytes have changed cannot ask it whether it lives, and waits to the end. That
+// has to come before the stall limit.
+constexpr uint64_t kEnoughBesideHostileMs = 8'000;
 // Longer than it takes if nothing else happens.
 constexpr uint64_t kSomeMs = 2'000;
 constexpr base::Nanoseconds kShortlyApart = 300 * kMillisecond;
@@ -155,6 +158,9 @@ class Drawing {
       }
       plan_.faults.push_back(fault);
     }
+    const bool is_hostile = std::ranges::any_of(
+        plan_.faults, [](const PeerFault& fault) { return fault.kind == PeerFaultKind::hostile; });
+    if (is_hostile && plan_.mend_ms == kEnoughMs) plan_.mend_ms = kEnoughBesideHostileMs;
   }
 
   Chance chance_;
@@ -176,7 +182,7 @@ const char* fault_name(PeerFaultKind kind) noexcept {
 }
 
 bool ChannelPlan::is_mended(const PeerFault& fault) const {
-  if (mend_ms == kEnoughMs) return true;
+  if (mend_ms >= kEnoughBesideHostileMs) return true;
   return mend_ms == kSomeMs && faults.size() == 1 && fault.lasting <= kShortlyApart &&
          fault.count <= 1;
 }
