@@ -374,6 +374,61 @@ class OfFlink(unittest.TestCase):
         self.assertIn("Nowhere in this figure does Faro clearly lose against Netty, by records per second", text)
 
 
+def jobs(query: str, netty: list[tuple], faro: list[tuple], share: float = 0.3) -> list[Measurement]:
+    """Seconds and CPU seconds of each round."""
+    return [
+        measured(f"flink-jobs-{carrier}", 0, {"mode": "blocking", "taskmanagers": 2, "query": query, "round": number},
+                 seconds=seconds, cpu_seconds_per_query=cpu, transport_share=share)
+        for carrier, rounds in (("netty", netty), ("faro", faro))
+        for number, (seconds, cpu) in enumerate(rounds)
+    ]  # fmt: skip
+
+
+class OfFlinksJobs(unittest.TestCase):
+    parameters = {"mode": "blocking", "scale": 1, "warmup": 1, "rounds": 2}
+
+    def goal(self, kind: str):
+        return next(goal for goal in GOALS if goal.what == f"Flink, TPC-H blocking: {kind}")
+
+    def output(self, checksums=("aa", "aa")) -> str:
+        runs = [{"seconds": 2.0, "cpu_seconds": 4.0, "transport_cpu_seconds": 1.0}] * 2
+        return json.dumps(
+            {
+                carrier: {"queries": [{"name": "q01", "rows": 4, "checksum": checksum, "verified": True, "runs": runs}]}
+                for carrier, checksum in zip(("netty", "faro"), checksums)
+            }
+        )
+
+    def test_reads_every_round_and_compares_what_came_out_over_both(self):
+        results = CONTESTANTS["flink-jobs"].results("flink_jobs", self.parameters, self.output())
+        self.assertEqual([place["round"] for place, _ in results], [0, 1, 0, 1])
+        self.assertEqual({one.contestant for _, one in results}, {"flink-jobs-netty", "flink-jobs-faro"})
+        self.assertEqual(results[0][1].values, {"seconds": 2.0, "cpu_seconds_per_query": 4.0, "transport_share": 0.25})
+        self.assertTrue(all(one.verified for _, one in results))
+        other = CONTESTANTS["flink-jobs"].results("flink_jobs", self.parameters, self.output(("aa", "bb")))
+        self.assertFalse(any(one.verified for _, one in other))
+
+    def test_one_that_takes_more_in_every_round_is_named(self):
+        even = jobs("q01", [(10, 10), (10, 10)], [(9, 9), (11, 11)])
+        self.assertEqual(self.goal("time").judged(Measurements(even)).verdict, "yes")
+        judged = self.goal("time").judged(Measurements(even + jobs("q02", [(10, 10), (10, 10)], [(12, 10), (14, 10)])))
+        self.assertEqual(judged.verdict, "no")
+        self.assertIn("q02 on 2 1.30 × (1.20 to 1.40)", judged.measured)
+        self.assertEqual(self.goal("time").judged(Measurements([])).verdict, "not measured")
+
+    def test_half_of_the_networks_share_is_to_be_saved_where_it_is_large(self):
+        goal = self.goal("half of the network's CPU time saved")
+        for cpu, verdict in ((8, "yes"), (9, "no")):
+            self.assertEqual(goal.judged(Measurements(jobs("q01", [(1, 10)], [(1, cpu)]))).verdict, verdict)
+        small = goal.judged(Measurements(jobs("q01", [(1, 10)], [(1, 10)], share=0.1)))
+        self.assertEqual(small.verdict, "none has such a share")
+
+    def test_a_loss_is_said(self):
+        text = findings.paragraph("flink-jobs", Measurements(jobs("q02", [(10, 10), (10, 10)], [(13, 10), (13, 10)])))
+        self.assertIn("Faro loses against Netty, by time, with q02 on 2 TaskManagers, blocking (1.30 times as much)", text)
+        self.assertIn("Netty's threads take 30.0 %", text)
+
+
 class Shares(unittest.TestCase):
     """Of queries: what Faro gains against the share that the shuffle has over sockets."""
 
@@ -524,6 +579,12 @@ class Report(unittest.TestCase):
         page = self.page(results)
         self.assertEqual(page.count("<svg"), 1)
         self.assertIn("1 is Netty", page)
+
+    def test_flinks_jobs_are_drawn_beside_netty(self):
+        results = self.results([])
+        measurements = jobs("q01", [(10, 10), (10, 10)], [(12, 9), (14, 9)])
+        results["experiments"][0] |= {"name": "flink-jobs", "measurements": [asdict(one) for one in measurements]}
+        self.assertIn("1 is Netty", self.page(results))
 
     def test_the_same_measurements_give_the_same_page(self):
         results = self.results(Saying().peers(2.0, [3.0, 4.0]).all)

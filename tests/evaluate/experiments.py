@@ -8,6 +8,7 @@ from contestant import Contestant
 from copying import Copying
 from faro import Faro
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
+from flink_jobs import FlinkJobs
 from mpi import Mpi
 from queries import Queries
 from ucx import Ucx
@@ -42,6 +43,7 @@ CONTESTANTS: dict[str, Contestant] = {
         Flink("netty", "Flink over Netty with SSL", ssl=True),
         Flink("shm", "Flink over Faro, shared memory, with SSL", ssl=True),
         Flink("tcp", "Flink over Faro, TLS", ssl=True),
+        FlinkJobs("flink-jobs", "Flink's jobs over Netty and over Faro"),
     )
 }
 CPP = ("shm", "tcp", "sockets")
@@ -89,6 +91,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _queries_tpch(quick),
         _peers(two_stage),
         _flink(quick),
+        _flink_jobs(quick),
     ]
     return [replace(one, laps=min(2, one.laps // 2)) for one in made] if quick else [*made, _guest()]
 
@@ -256,6 +259,29 @@ def _flink(quick: bool) -> Experiment:
         "and transport share it; on two there is little else for the second than the transport. The transport's threads are Netty's, "
         "or Faro's. Local is Flink's own exchange within a TaskManager, which no transport can beat by much. The bytes that "
         "arrive are counted in every round. With SSL all have internal SSL on: over shared memory Faro encrypts only control messages.",
+    )  # fmt: skip
+
+
+def _flink_jobs(quick: bool) -> Experiment:
+    cluster = {"taskmanagers": 2, "slots": 2}
+    tables = {**cluster, "scale": 0.01 if quick else 1}
+    rounds = {"warmup": 0 if quick else 1, "rounds": 1 if quick else 3}
+    few = {"queries": "q03,q12"} if quick else {}
+    streams = {**cluster, "events": 50_000 if quick else 5_000_000}
+    places = [{"mode": mode, **tables, **few, **rounds} for mode in (("pipelined",) if quick else ("pipelined", "blocking"))]
+    places.append({"mode": "streams", **streams, **({"queries": "hot_items"} if quick else {}), **rounds})
+    if not quick:
+        places.append({"mode": "streams", **streams, "taskmanagers": 4, "slots": 1, **rounds})
+    return Experiment(
+        "flink-jobs", "flink_jobs", _points(("flink-jobs",), *places), laps=2, time_limit_s=3600,
+        title="Queries on a cluster of Apache Flink, over its Netty and over Faro",
+        method="A JobManager and TaskManagers as processes of this machine (./run flink), over Faro with its default settings. The 22 "
+        f"queries of TPC-H, scale factor {tables['scale']}, as batches whose exchanges are all pipelined or all blocking, from CSV files; "
+        f"and as streams {streams['events']:,} rows of datagen: an aggregation by key, and three queries in the manner of Nexmark. "
+        "What a key has is added up behind the exchange alone, so that every row is carried. Two clusters stand at the same time; one "
+        "runs a query while the other waits, then the other runs it. Time is that of the client until it has all rows, CPU time that of "
+        "the TaskManagers without the JVM's compilers. The share of the network is that of Netty's threads over Netty, which is a lower "
+        "bound. Rows and checksum of every round over both have to be the same.",
     )  # fmt: skip
 
 

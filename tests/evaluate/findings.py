@@ -2,6 +2,7 @@
 
 A paragraph says also where Faro loses, and what no difference can be told of."""
 
+import flink_jobs
 from labels import is_java, label, number, shape, size
 from measurement import Comparison, Measurements
 from shares import FARO as SQL_FARO
@@ -259,6 +260,22 @@ def _beside_netty(ms: Measurements, value: str, other_way: bool) -> list[tuple[s
     return found
 
 
+def _flink_jobs(ms: Measurements):
+    for place in flink_jobs.places(ms):
+        cpu, time = (flink_jobs.beside_netty(ms, value, place) for value in ("cpu_seconds_per_query", "seconds"))
+        part = flink_jobs.transport_share(ms, place)
+        yield (
+            f"{flink_jobs.name(place)} TaskManagers, {place['mode']}: in times of Netty's CPU time {_times(cpu)}, time {_times(time)}; Netty's threads take "
+            f"{part * 100:.1f} % of the CPU time."
+        )
+    for value, what in (("cpu_seconds_per_query", "CPU time"), ("seconds", "time")):
+        found = [
+            (f"{flink_jobs.name(place)} TaskManagers, {place['mode']}", ms.compare(value, flink_jobs.FARO, flink_jobs.NETTY, **place))
+            for place in flink_jobs.places(ms)
+        ]
+        yield losses(found, f"Netty, by {what}")
+
+
 def _guest(ms: Measurements):
     for workers in ms.parameter_values("workers"):
         for faro in ("rxe", "siw", "tcp", "java-rxe", "java-siw"):
@@ -276,5 +293,6 @@ _PARAGRAPHS = {
     "queries-tpch": _queries,
     "peers": _peers,
     "flink": _flink,
+    "flink-jobs": _flink_jobs,
     "guest": _guest,
 }

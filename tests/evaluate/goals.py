@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import flink_jobs
 from flink import LATENCY, THROUGHPUT
 from labels import number
 from measurement import Measurements
 from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
 
+LARGE_SHARE = 0.2  # of a job's CPU time
 SMALL_SHARE = 0.05  # of a query's CPU time: whose exchanges hardly matter
 TPCC = ("query 1", "query 2", "query 3")
 TPCH = ("q1", "q3", "q4", "q5", "q6", "q10", "q12", "q14", "q18")
@@ -121,6 +123,51 @@ class HalvedShare:
         return Judged(f"≤ {_percent(over_sockets / 2)}", measured, _verdict(-over_faro, -over_faro, -over_sockets / 2))
 
 
+@dataclass(frozen=True)
+class NoJobSlower:
+    """No query on Flink's cluster takes more than over Netty, in every round."""
+
+    what: str
+    experiment: str
+    value: str
+    mode: str
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = "none takes more"
+        found = {flink_jobs.name(one): flink_jobs.beside_netty(ms, self.value, one) for one in flink_jobs.places(ms, mode=self.mode)}
+        if not found:
+            return Judged(wanted)
+        least, most = (pick(found.values(), key=lambda one: one.ratio) for pick in (min, max))
+        slower = [f"{name} {number(one.ratio)} × ({number(one.least)} to {number(one.most)})" for name, one in found.items() if one.least > 1]
+        measured = f"medians of {len(found)} queries {number(least.ratio)} to {number(most.ratio)} ×"
+        return Judged(wanted, "; ".join([measured, *slower]), "no" if slower else "yes")
+
+
+@dataclass(frozen=True)
+class NetworkHalved:
+    """Of the queries on Flink's cluster that spend over a fifth of their CPU time in Netty's threads, each saves half of that."""
+
+    what: str
+    experiment: str
+    mode: str
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = "≥ half of a share over 20 %"
+        shares, judged, worst = [], [], 1.0
+        for place in flink_jobs.places(ms, mode=self.mode):
+            part = flink_jobs.transport_share(ms, place)
+            shares.append(part)
+            if part > LARGE_SHARE:
+                saved = 1 - flink_jobs.beside_netty(ms, "cpu_seconds_per_query", place).ratio
+                judged.append(f"{flink_jobs.name(place)} saves {_percent(saved)} of {_percent(part)}")
+                worst = min(worst, saved / part)
+        if not shares:
+            return Judged(wanted)
+        if not judged:
+            return Judged(wanted, f"shares {_percent(min(shares))} to {_percent(max(shares))}", "none has such a share")
+        return Judged(wanted, "; ".join(judged), "yes" if worst >= 0.5 else "no")
+
+
 def _percent(part: float) -> str:
     return f"{part * 100:.1f} %"
 
@@ -165,10 +212,19 @@ def _of_flink():
         yield from beside("tcp-ssl", shape, _CPU, (1.0, 1.0))
 
 
+def _of_flink_jobs():
+    modes = {"pipelined": "TPC-H pipelined", "blocking": "TPC-H blocking", "streams": "streams"}
+    for mode, text in modes.items():
+        for value, name in (("seconds", "time"), ("cpu_seconds_per_query", "CPU time")):
+            yield NoJobSlower(f"Flink, {text}: {name}", "flink-jobs", value, mode)
+        yield NetworkHalved(f"Flink, {text}: half of the network's CPU time saved", "flink-jobs", mode)
+
+
 GOALS = (
     Goal("Less CPU time than MPI Isend on shared memory", "peers", "cpu_ns_per_hop", "shm", "mpi-isend", 1.3),
     Goal("Faster than Aeron IPC carrying the same frames from Java", "peers", "seconds", "java-shm", "aeron-ipc", 1.3),
     *_of_queries("queries", "TPC-C", TPCC),
     *_of_queries("queries-tpch", "TPC-H", TPCH),
     *_of_flink(),
+    *_of_flink_jobs(),
 )

@@ -87,13 +87,17 @@ class Measurements:
         return {at: spread for at, spread in found.items() if spread}
 
     def compare(self, value: str, one: str, other: str, **parameters) -> Comparison | None:
-        """None if one of them was not measured."""
-        by_lap = {m.lap: m.values[value] for m in self.of(one, **parameters) if m.values.get(value)}
+        """Of the same lap, and the same round where a run has several. None if one of them was not measured."""
+        by_round = {_round(m): m.values[value] for m in self.of(one, **parameters) if m.values.get(value)}
         ratios = [
-            m.values[value] / by_lap[m.lap]
+            m.values[value] / by_round[_round(m)]
             for m in self.of(other, **parameters)
-            if m.lap in by_lap and value in m.values
+            if _round(m) in by_round and value in m.values
         ]
         if not ratios:
             return None
         return Comparison(median(ratios), min(ratios), max(ratios))
+
+
+def _round(measurement: Measurement) -> tuple:
+    return measurement.lap, measurement.parameters.get("round", 0)

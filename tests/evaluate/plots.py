@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
+import flink_jobs  # noqa: E402
 from flink import LATENCY, THROUGHPUT  # noqa: E402
 from labels import is_java, label, number, size  # noqa: E402
 from measurement import Measurements  # noqa: E402
@@ -255,6 +256,32 @@ def _flink(ms: Measurements):
     return _grid(ms.parameter_values("processors"), heading, "", rows, draw, width=5.6, height=2.2)
 
 
+def _flink_jobs(ms: Measurements):
+    """Bars: in times of Netty's, by query; a column for each mode."""
+    places = flink_jobs.places(ms)
+    values = (
+        ("cpu_seconds_per_query", None, "CPU time"),
+        ("seconds", None, "time"),
+        ("transport_share", None, "share of Netty's threads"),
+    )
+
+    def draw(axes, value, _, mode):
+        queries = [place for place in places if place["mode"] == mode]
+        if value == "transport_share":
+            axes.bar(range(len(queries)), [flink_jobs.transport_share(ms, one) for one in queries], color="#c8374a")
+        else:
+            found = [flink_jobs.beside_netty(ms, value, one) for one in queries]
+            errors = [[one.ratio - one.least for one in found], [one.most - one.ratio for one in found]]
+            ratios = [one.ratio for one in found]
+            axes.bar(range(len(queries)), ratios, yerr=errors, color=_colour("flink-shm"), error_kw=_ERROR_BARS)
+            axes.axhline(1, color="#c8374a", linewidth=1)
+        axes.set_xticks(range(len(queries)), [flink_jobs.name(one) for one in queries], fontsize=6, rotation=60)
+        axes.grid(axis="x", visible=False)
+
+    modes = list(dict.fromkeys(place["mode"] for place in places))
+    return _grid(modes, "{}; query on TaskManagers; 1 is Netty", "", values, draw, width=5.6, height=2.2)
+
+
 def _by_workers(*values):
     return _by_processes("workers", "workers per process", "{} processes", values, Axes.set_xticks)
 
@@ -273,4 +300,5 @@ _PICTURES = {
     "queries-tpch": _queries_side_by_side,
     "peers": _bars,
     "flink": _flink,
+    "flink-jobs": _flink_jobs,
 }

@@ -18,6 +18,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.GlobalConfiguration;
 
 /**
  * A JobManager and TaskManagers, a process each, with what Flink's scripts would give them. They end with this process, however
@@ -52,8 +54,15 @@ final class LocalCluster implements AutoCloseable {
     }
   }
 
-  int restPort() {
-    return restPort;
+  /** That of who submits jobs to it. */
+  Configuration clientConfiguration() {
+    // The planner has to know the scheduler, which is set there.
+    Configuration configuration = GlobalConfiguration.loadConfiguration(options.conf().toString());
+    configuration.setString("execution.target", "remote");
+    configuration.setString("rest.port", String.valueOf(restPort));
+    configuration.setString("parallelism.default", String.valueOf(options.parallelism()));
+    options.settings.forEach(configuration::setString);
+    return configuration;
   }
 
   /** The names of the TaskManagers, with their processes. */

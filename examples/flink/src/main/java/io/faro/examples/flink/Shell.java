@@ -6,13 +6,14 @@ import io.trino.tpch.TpchTable;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.apache.flink.configuration.Configuration;
-import org.apache.flink.configuration.GlobalConfiguration;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.ResultKind;
 import org.apache.flink.table.api.TableEnvironment;
@@ -43,6 +44,9 @@ public final class Shell implements Callable<Integer> {
   @Option(names = "-e", paramLabel = "SQL", description = "run these statements, apart by semicolons, and end; may be repeated")
   private List<String> statements = List.of();
 
+  @Option(names = "-f", paramLabel = "FILE", description = "run the statements of this file, and end; may be repeated, after those of -e")
+  private List<Path> files = List.of();
+
   @Option(names = "--scale", paramLabel = "SF", defaultValue = "0.01", description = "scale factor of TPC-H (${DEFAULT-VALUE})")
   private double scale;
 
@@ -61,6 +65,15 @@ public final class Shell implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException {
+    List<String> given = new ArrayList<>(statements);
+    for (Path file : files) {
+      try {
+        given.add(Files.readString(file));
+      } catch (IOException unreadable) {
+        System.err.println("error: -f " + file + " cannot be read: " + unreadable.getMessage());
+        return 1;
+      }
+    }
     try (LocalCluster cluster = new LocalCluster(options)) {
       TpchTables tpch = new TpchTables(options.folder(), scale);
       if (!tpch.areThere()) {
@@ -72,31 +85,26 @@ public final class Shell implements Callable<Integer> {
           options.taskManagers, options.slots, options.isNetty ? "Netty" : "Faro");
       cluster.start();
       links = options.isNetty ? null : new Links(options.home.resolve("build/release/bin/faro"), cluster);
-      tables = environment(cluster.restPort());
+      tables = environment(cluster);
       for (TpchTable<?> table : TpchTable.getTables()) {
         tables.executeSql(tpch.statement(table));
       }
-      return statements.isEmpty() ? readAll(cluster) : executeAll(cluster);
+      return given.isEmpty() ? readAll(cluster) : executeAll(given, cluster);
     } catch (IOException failed) {
       System.err.println("error: " + failed.getMessage());
       return 1;
     }
   }
 
-  private TableEnvironment environment(int restPort) {
-    // The planner has to know the scheduler, which is set there.
-    Configuration configuration = GlobalConfiguration.loadConfiguration(options.conf().toString());
-    configuration.setString("execution.target", "remote");
-    configuration.setString("rest.port", String.valueOf(restPort));
-    configuration.setString("parallelism.default", String.valueOf(options.parallelism()));
-    options.settings.forEach(configuration::setString);
-    EnvironmentSettings.Builder settings = EnvironmentSettings.newInstance().withConfiguration(configuration);
+  private TableEnvironment environment(LocalCluster cluster) {
+    EnvironmentSettings.Builder settings =
+        EnvironmentSettings.newInstance().withConfiguration(cluster.clientConfiguration());
     return TableEnvironment.create((isStreaming ? settings.inStreamingMode() : settings.inBatchMode()).build());
   }
 
-  private int executeAll(LocalCluster cluster) throws IOException, InterruptedException {
+  private int executeAll(List<String> given, LocalCluster cluster) throws IOException, InterruptedException {
     boolean isWell = true;
-    for (String each : statements) {
+    for (String each : given) {
       for (String statement : Statements.split(each)) {
         isWell &= execute(statement);
         cluster.check();

@@ -7,12 +7,18 @@ import java.util.List;
 final class Statements {
   private Statements() {}
 
-  /** What stands between semicolons, except those in quotes; nothing empty. */
+  /** What stands between semicolons, except those in quotes; nothing empty. Comments, from two dashes on, are left out. */
   static List<String> split(String text) {
     List<String> statements = new ArrayList<>();
     StringBuilder begun = new StringBuilder();
     char quote = 0;
-    for (char each : text.toCharArray()) {
+    boolean isComment = false;
+    for (int i = 0; i < text.length(); i++) {
+      char each = text.charAt(i);
+      isComment = isComment ? each != '\n' : quote == 0 && text.startsWith("--", i);
+      if (isComment) {
+        continue;
+      }
       if (quote == 0 && each == ';') {
         add(begun, statements);
       } else {

@@ -1,0 +1,9 @@
+SELECT supplier_nation, order_year, SUM(amount) AS profit
+FROM (
+  SELECT n_name AS supplier_nation, EXTRACT(YEAR FROM o_orderdate) AS order_year,
+    l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity AS amount
+  FROM part, supplier, lineitem, partsupp, orders, nation
+  WHERE s_suppkey = l_suppkey AND ps_suppkey = l_suppkey AND ps_partkey = l_partkey AND p_partkey = l_partkey
+    AND o_orderkey = l_orderkey AND s_nationkey = n_nationkey AND p_name LIKE '%green%')
+GROUP BY supplier_nation, order_year
+ORDER BY supplier_nation, order_year DESC
