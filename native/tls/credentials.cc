@@ -103,12 +103,13 @@ Result<std::shared_ptr<Credentials>> Credentials::load(const base::Settings& set
                   source("security.key", settings.key),
                   source("security.authority", settings.authority)};
   for (const Source* each : {&sources.certificate, &sources.key, &sources.authority}) {
-    if (!each->file.empty() || each->bytes != nullptr) continue;
+    if (each->is_given()) continue;
+    if (each == &sources.authority && policy.names_certificates()) continue;
     return base::error(Code::config_invalid, "security.tls = {} needs {}: a file in PEM",
                        settings.tls, each->setting);
   }
   std::string state = state_of(sources);
-  FARO_ASSIGN_OR_RETURN(auto context, read(sources));
+  FARO_ASSIGN_OR_RETURN(auto context, read(sources, policy));
   return std::shared_ptr<Credentials>(
       new Credentials(std::move(sources), std::make_shared<const PeerPolicy>(std::move(policy)),
                       std::move(state), std::move(context)));
@@ -118,7 +119,7 @@ Result<std::shared_ptr<Credentials>> Credentials::load(const base::Settings& set
 std::string Credentials::state_of(const Sources& sources) {
   std::string state;
   for (const Source* source : {&sources.certificate, &sources.key, &sources.authority}) {
-    if (source->bytes != nullptr) continue;
+    if (source->bytes != nullptr || !source->is_given()) continue;
     struct stat now {};
     (void)::stat(source->file.c_str(), &now);
     state += fmt::format("{}.{}.{}.{}.{} ", now.st_dev, now.st_ino, now.st_size, now.st_ctim.tv_sec,
@@ -168,21 +169,22 @@ Status Credentials::use_authority(SSL_CTX* context, const Source& source) {
   return invalid(source.setting, source.file, fmt::format("no certificate in PEM ({})", reason()));
 }
 
-Result<Credentials::Context> Credentials::read(const Sources& sources) {
+Result<Credentials::Context> Credentials::read(const Sources& sources, const PeerPolicy& policy) {
   ERR_clear_error();
   const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
   if (context == nullptr) return base::error(Code::system_error, "libssl: {}", reason());
   SSL_CTX* const raw = context.get();
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
-  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, Stream::verify);
+  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_cert_verify_callback(raw, Stream::verify, nullptr);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   // A send that is tried again comes with the same bytes, perhaps from elsewhere.
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   FARO_RETURN_IF_ERROR(use_certificate(raw, sources.certificate));
   FARO_RETURN_IF_ERROR(use_key(raw, sources.key));
-  FARO_RETURN_IF_ERROR(use_authority(raw, sources.authority));
-  FARO_RETURN_IF_ERROR(check_own(raw, sources.certificate.file));
+  if (sources.authority.is_given()) FARO_RETURN_IF_ERROR(use_authority(raw, sources.authority));
+  if (!policy.names_certificates()) FARO_RETURN_IF_ERROR(check_own(raw, sources.certificate.file));
   return context;
 }
 
@@ -191,7 +193,7 @@ Credentials::Context Credentials::current() {
   std::string state = state_of(sources_);
   if (state == state_) return context_;
   state_ = std::move(state);
-  auto context = read(sources_);
+  auto context = read(sources_, *policy_);
   if (context.ok()) {
     context_ = std::move(*context);
     base::log(LogLevel::info, "TLS: {} was read again", sources_.certificate.file);

@@ -16,8 +16,8 @@ struct ssl_ctx_st;
 
 namespace faro::tls {
 
-/// A certificate, its key, and the authority that must have signed the peers' certificates. TLS 1.3 only. Both
-/// sides show a certificate. Sessions are not resumed, so each connection checks both certificates anew. For
+/// A certificate, its key, and the authority that must have signed the peers' certificates, unless security.peers names
+/// these. TLS 1.3 only. Both sides show a certificate. Sessions are not resumed, so each connection checks both certificates anew. For
 /// each stream the files are checked for changes and read again if they have changed. If they are unusable,
 /// that is logged, and the last usable ones stay in effect.
 /// Threads: any. Blocks: for the files, which are small and belong on a local disk.
@@ -26,7 +26,8 @@ class Credentials {
   /// Of security.certificate, security.key and security.authority, files or bytes (Config::set_bytes), and security.peers;
   /// null if security.tls = off. Errors: config_invalid, naming setting and file: not set, missing, not PEM; a key that
   /// others may read, is encrypted or belongs to another certificate; a certificate that is expired, not valid yet or not of
-  /// the authority; no such policy.
+  /// the authority; no such policy. Where security.peers names certificates the authority need not be set, and this
+  /// certificate need not be of it.
   static Result<std::shared_ptr<Credentials>> load(const base::Settings& settings);
 
   /// For a connection that this side dialled. If the policy is by host, the peer's certificate must be for `host`, a name or
@@ -46,6 +47,8 @@ class Credentials {
     std::string_view setting;
     std::string file;
     base::Bytes bytes;  // null: the file counts
+
+    bool is_given() const { return !file.empty() || bytes != nullptr; }
   };
   struct Sources {
     Source certificate;
@@ -62,7 +65,7 @@ class Credentials {
         context_(std::move(context)) {}
 
   static std::string state_of(const Sources& sources);
-  static Result<Context> read(const Sources& sources);
+  static Result<Context> read(const Sources& sources, const PeerPolicy& policy);
   static Status use_certificate(ssl_ctx_st* context, const Source& source);
   static Status use_key(ssl_ctx_st* context, const Source& source);
   static Status use_authority(ssl_ctx_st* context, const Source& source);

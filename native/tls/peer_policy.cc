@@ -13,11 +13,30 @@
 namespace faro::tls {
 namespace {
 
-std::optional<PeerPolicy::Fingerprint> fingerprint_of(const X509* certificate) {
-  PeerPolicy::Fingerprint print;
+/// Null: libcrypto does not compute it here.
+template <typename Fingerprint>
+std::optional<Fingerprint> fingerprint_of(const X509* certificate, const EVP_MD* hash) {
+  Fingerprint print;
   unsigned bytes = 0;
-  if (X509_digest(certificate, EVP_sha256(), print.data(), &bytes) != 1) return std::nullopt;
+  if (X509_digest(certificate, hash, print.data(), &bytes) != 1 || bytes != print.size())
+    return std::nullopt;
   return print;
+}
+
+template <typename Fingerprint>
+bool is_among(const std::set<Fingerprint>& named, const X509* certificate, const EVP_MD* hash) {
+  if (named.empty()) return false;
+  const auto print = fingerprint_of<Fingerprint>(certificate, hash);
+  return print && named.contains(*print);
+}
+
+template <typename Fingerprint>
+std::string shown(const X509* certificate, const EVP_MD* hash) {
+  const auto print = fingerprint_of<Fingerprint>(certificate, hash);
+  if (!print) return "(which cannot be computed here)";
+  std::string text;
+  for (const unsigned char byte : *print) text += fmt::format("{:02x}", byte);
+  return text;
 }
 
 std::optional<unsigned> digit(char c) {
@@ -27,9 +46,10 @@ std::optional<unsigned> digit(char c) {
   return std::nullopt;
 }
 
-// 64 hexadecimal digits; between two of a pair and the next a colon may stand, as openssl prints them.
-std::optional<PeerPolicy::Fingerprint> parse_fingerprint(std::string_view text) {
-  PeerPolicy::Fingerprint print;
+/// Exactly as many pairs of hexadecimal digits as bytes; between two pairs a colon may stand, as openssl prints them.
+template <typename Fingerprint>
+std::optional<Fingerprint> parse_fingerprint(std::string_view text) {
+  Fingerprint print;
   for (size_t at = 0; at < print.size(); ++at) {
     if (at > 0 && !text.empty() && text.front() == ':') text.remove_prefix(1);
     if (text.size() < 2) return std::nullopt;
@@ -55,32 +75,31 @@ Result<PeerPolicy> PeerPolicy::parse(const std::string& text) {
     std::string_view each = rest.substr(0, comma);
     while (!each.empty() && each.front() == ' ') each.remove_prefix(1);
     while (!each.empty() && each.back() == ' ') each.remove_suffix(1);
-    const auto print = parse_fingerprint(each);
-    if (!print) {
+    if (const auto sha256 = parse_fingerprint<Sha256>(each)) {
+      policy.sha256_.insert(*sha256);
+    } else if (const auto sha1 = parse_fingerprint<Sha1>(each)) {
+      policy.sha1_.insert(*sha1);
+    } else {
       return base::error(Code::config_invalid,
-                         "security.peers = {}: '{}' is neither host nor authority, nor the SHA-256 "
-                         "fingerprint of a certificate (64 hexadecimal digits)",
+                         "security.peers = {}: '{}' is neither host nor authority, nor the "
+                         "fingerprint of a certificate: SHA-256 (64 hexadecimal digits) or SHA-1 "
+                         "(40 of them)",
                          text, each);
     }
-    policy.fingerprints_.insert(*print);
     if (comma == rest.size()) return policy;
     rest.remove_prefix(comma + 1);
   }
 }
 
-bool PeerPolicy::admits(const X509* certificate) const {
-  if (fingerprints_.empty()) return true;
-  const auto print = fingerprint_of(certificate);
-  return print && fingerprints_.contains(*print);
+bool PeerPolicy::names(const X509* certificate) const {
+  return is_among(sha256_, certificate, EVP_sha256()) || is_among(sha1_, certificate, EVP_sha1());
 }
 
 std::string PeerPolicy::why_refused(const X509* certificate) const {
-  const auto print = fingerprint_of(certificate);
-  std::string shown;
-  for (const unsigned char byte : print.value_or(Fingerprint{}))
-    shown += fmt::format("{:02x}", byte);
-  return fmt::format("its SHA-256 fingerprint {} is none of the {} that security.peers names",
-                     shown, fingerprints_.size());
+  std::string text = "its SHA-256 fingerprint " + shown<Sha256>(certificate, EVP_sha256());
+  if (!sha1_.empty()) text += fmt::format(" (SHA-1 {})", shown<Sha1>(certificate, EVP_sha1()));
+  return fmt::format("{} is none of the {} that security.peers names", text,
+                     sha256_.size() + sha1_.size());
 }
 
 }  // namespace faro::tls

@@ -33,14 +33,18 @@ Stream::Stream(std::unique_ptr<ssl_st, Free> session, std::shared_ptr<const Peer
   SSL_set_app_data(session_.get(), this);
 }
 
-int Stream::verify(int is_valid, X509_STORE_CTX* check) noexcept {
-  if (is_valid != 1 || X509_STORE_CTX_get_error_depth(check) != 0) return is_valid;
+int Stream::verify(X509_STORE_CTX* check, void* /*unused*/) noexcept {
   const auto* const session = static_cast<const SSL*>(
       X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
   auto* const stream = static_cast<Stream*>(SSL_get_app_data(session));
-  const X509* const shown = X509_STORE_CTX_get_current_cert(check);
+  // By the authority, and by the host if the policy asks for that.
+  if (!stream->policy_->names_certificates()) return X509_verify_cert(check) == 1 ? 1 : 0;
+  const X509* const shown = X509_STORE_CTX_get0_cert(check);
   try {
-    if (stream->policy_->admits(shown)) return 1;
+    if (stream->policy_->names(shown)) {
+      X509_STORE_CTX_set_error(check, X509_V_OK);
+      return 1;
+    }
     stream->refusal_ = stream->policy_->why_refused(shown);
   } catch (const std::bad_alloc&) {
   }

@@ -33,8 +33,8 @@ class Stream {
   /// Of Credentials, which makes streams.
   Stream(std::unique_ptr<ssl_st, Free> session, std::shared_ptr<const PeerPolicy> policy);
 
-  /// For libssl, which has checked a certificate by the authority: whether the policy of its stream admits it, too.
-  static int verify(int is_valid, x509_store_ctx_st* check) noexcept;
+  /// For libssl: whether the policy of a stream admits the certificate that its peer shows. 1: it does; 0: not.
+  static int verify(x509_store_ctx_st* check, void* unused) noexcept;
 
   /// As sendmsg: the number of bytes taken, at most a record; or -1 and errno. EAGAIN: the same bytes
   /// have to be offered again, perhaps with more behind them. EPIPE: the peer has ended the

@@ -675,21 +675,23 @@ TEST(Endpoint, takes_a_secret_as_bytes) {
 /// Endpoints whose certificates are for other hosts than those at which they listen.
 class CertificatesOfElsewhere : public testing::Test {
  protected:
-  Config config_with(const std::string& peers) {
-    Config config = config_of_bytes(files_);
+  Config config_with(const NodeFiles& files, const std::string& peers) {
+    Config config = config_of_bytes(files);
     EXPECT_TRUE(is_ok(config.set("security.peers", peers)));
     EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 300)));
     return config;
   }
   // Why the client finds no channel; ok: it has one.
   Status dial(const std::string& client_asks, const std::string& server_asks) {
-    EndpointSide server(config_with(server_asks)), client(config_with(client_asks));
+    EndpointSide server(config_with(server_files_, server_asks));
+    EndpointSide client(config_with(files_, client_asks));
     const ChannelId id = client.connect(server);
     if (client.next().kind == Kind::opened) return Status::Ok();
     return client.poller().status(id);
   }
 
-  const NodeFiles files_ = Authority().issue({.hosts = {"elsewhere.example"}});
+  NodeFiles files_ = Authority().issue({.hosts = {"elsewhere.example"}});
+  NodeFiles server_files_ = files_;
 };
 
 TEST_F(CertificatesOfElsewhere, are_refused_where_they_have_to_be_for_the_host) {
@@ -713,6 +715,25 @@ TEST_F(CertificatesOfElsewhere, are_admitted_by_the_fingerprint_that_a_refusal_s
   EXPECT_TRUE(is_ok(dial(shown, none + ", " + shown)));
   // The accepting side says so, too; the other one is only told that its certificate is refused.
   expect_contains(dial(shown, none).message(), "refuses this node's certificate");
+}
+
+TEST_F(CertificatesOfElsewhere, are_admitted_by_either_fingerprint_whoever_has_signed_them) {
+  server_files_ = Authority().issue({.hosts = {"another.example"}});
+  const auto shown = [](const std::string& text, const std::string& before, size_t digits) {
+    const size_t at = text.find(before);
+    return at == text.npos ? text : text.substr(at + before.size(), digits);
+  };
+  const std::string none(40, '0');
+  const std::string refused(dial(none, none).message());
+  const std::string sha256 = shown(refused, "its SHA-256 fingerprint ", 64);
+  const std::string sha1 = shown(refused, "(SHA-1 ", 40);
+  // The server admits the client by one, the client the server by the other.
+  std::swap(server_files_, files_);
+  const std::string theirs = shown(std::string(dial(none, none).message()), "(SHA-1 ", 40);
+  EXPECT_TRUE(is_ok(dial(theirs, sha256)));
+  EXPECT_TRUE(is_ok(dial(theirs, none + "," + sha1)));
+  expect_contains(dial(sha1, sha256).message(), "(SHA-1 " + theirs + ") is none of the 1");
+  expect_contains(dial("authority", "authority").message(), "certificate");
 }
 
 TEST(Endpoint, refuses_policies_that_are_none) {

@@ -1,4 +1,5 @@
 // TLS over a pair of sockets in one thread: what is refused, when it is said, and that bytes arrive.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
@@ -8,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <cctype>
 #include <cerrno>
 #include <fstream>
 #include <functional>
@@ -119,6 +121,46 @@ TEST(Credentials, with_a_pass_phrase_are_refused_and_nobody_is_asked_for_it) {
                   "no private key without a pass phrase");
 }
 
+// ------------------------------------------------------------------------------------------ peers
+
+constexpr std::string_view kSha256 =
+    "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
+constexpr std::string_view kSha1 = "00112233445566778899aabbccddeeff00112233";
+
+std::string with_colons(std::string_view digits) {
+  std::string text;
+  for (size_t at = 0; at < digits.size(); at += 2)
+    text.append(at == 0 ? "" : ":").append(digits.substr(at, 2));
+  return text;
+}
+
+TEST(PeerPolicy, is_by_host_by_authority_or_by_fingerprints_of_either_length) {
+  for (const char* text : {"", "host"}) EXPECT_TRUE(tls::PeerPolicy::parse(text)->is_by_host());
+  EXPECT_FALSE(tls::PeerPolicy::parse("authority")->is_by_host());
+  for (const char* text : {"", "host", "authority"})
+    EXPECT_FALSE(tls::PeerPolicy::parse(text)->names_certificates());
+  const std::string sha256(kSha256);
+  const std::string sha1(kSha1);
+  for (const std::string& text : {sha256, sha1, with_colons(sha256), with_colons(sha1),
+                                  sha1 + "," + with_colons(sha256), " " + sha256 + " , " + sha1}) {
+    const auto policy = tls::PeerPolicy::parse(text);
+    ASSERT_TRUE(is_ok(policy)) << text;
+    EXPECT_TRUE(policy->names_certificates());
+    EXPECT_FALSE(policy->is_by_host());
+  }
+}
+
+TEST(PeerPolicy, of_anything_else_is_refused_with_what_is_allowed) {
+  const std::string sha1(kSha1);
+  for (const std::string& text :
+       {std::string("everybody"), sha1.substr(1), sha1.substr(2), sha1 + "0", sha1 + "00",
+        sha1 + std::string(22, '0'), std::string(kSha256) + "00", sha1 + ":", ":" + sha1,
+        "g" + sha1.substr(1), sha1 + ",", "host," + sha1}) {
+    expect_error(tls::PeerPolicy::parse(text).status(), Code::config_invalid,
+                 {"security.peers = " + text, "SHA-256 (64 hexadecimal digits)", "SHA-1 (40"});
+  }
+}
+
 // ---------------------------------------------------------------------------------------- streams
 
 /// Until there is something to receive at one of them, or nothing has come for long.
@@ -217,6 +259,76 @@ TEST(TlsStreams, that_must_not_be_fail_on_both_sides_with_the_reason) {
     for (const tls::Socket* end : {&ends.dialled, &ends.accepted}) {
       expect_error(end->tls()->failure(), Code::authentication_failed,
                    {end == &ends.dialled ? each.dialling_says : each.accepting_says});
+    }
+  }
+}
+
+/// As `openssl x509 -fingerprint` prints it.
+std::string fingerprint(const NodeFiles& files, const EVP_MD* hash) {
+  FILE* const file = std::fopen(files.certificate().c_str(), "re");
+  X509* const certificate = PEM_read_X509(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  unsigned char bytes[EVP_MAX_MD_SIZE];
+  unsigned count = 0;
+  EXPECT_EQ(X509_digest(certificate, hash, bytes, &count), 1);
+  X509_free(certificate);
+  std::string text;
+  for (unsigned at = 0; at < count; ++at) text += fmt::format("{:02X}", bytes[at]);
+  return with_colons(text);
+}
+
+/// A node that admits the certificates of these fingerprints, and has no authority.
+std::shared_ptr<tls::Credentials> load_naming(const NodeFiles& files, const std::string& peers) {
+  static std::vector<NodeFiles> kept;
+  kept.push_back(files);
+  base::Settings settings = files.resolved();
+  settings.peers = peers;
+  settings.authority.clear();
+  auto loaded = tls::Credentials::load(settings);
+  EXPECT_TRUE(is_ok(loaded));
+  return *loaded;
+}
+
+TEST(TlsStreams, join_nodes_that_name_each_others_certificates_whoever_has_signed_them) {
+  for (const EVP_MD* hash : {EVP_sha1(), EVP_sha256()}) {
+    // Of two authorities that the other one does not know, for other hosts, and one has expired.
+    const NodeFiles zero = Authority().issue({.hosts = {"zero.test"}});
+    const NodeFiles one = Authority().issue({.hosts = {"one.test"}, .until_s = -60});
+    Ends ends(load_naming(zero, fingerprint(one, hash)), load_naming(one, fingerprint(zero, hash)));
+    ends.greet();
+    EXPECT_TRUE(ends.met()) << ends.dialled.tls()->failure().to_string()
+                            << ends.accepted.tls()->failure().to_string();
+    EXPECT_TRUE(ends.accepted.tls()->check_peer("one.test").ok());
+  }
+}
+
+TEST(TlsStreams, fail_with_who_shows_a_certificate_that_is_not_named_even_of_the_same_authority) {
+  const Authority authority;
+  const NodeFiles good = authority.issue();
+  const NodeFiles other = authority.issue();
+  const auto digits = [](std::string text) {
+    std::erase(text, ':');
+    for (char& each : text) each = static_cast<char>(std::tolower(each));
+    return text;
+  };
+  const std::string sha256 = digits(fingerprint(other, EVP_sha256()));
+  const std::string sha1 = digits(fingerprint(other, EVP_sha1()));
+  const struct {
+    const EVP_MD* hash;
+    std::string says;
+  } cases[] = {
+      {EVP_sha256(), sha256 + " is none of the 1 that security.peers names"},
+      {EVP_sha1(), sha256 + " (SHA-1 " + sha1 + ") is none of the 1 that security.peers names"},
+  };
+  for (const auto& each : cases) {
+    for (const bool dials : {true, false}) {
+      const auto asks = load_naming(good, fingerprint(good, each.hash));
+      const auto shows = load(other);
+      Ends ends(dials ? asks : shows, dials ? shows : asks);
+      ends.greet();
+      EXPECT_FALSE(ends.met());
+      const tls::Socket& refuses = dials ? ends.dialled : ends.accepted;
+      expect_error(refuses.tls()->failure(), Code::authentication_failed, {each.says});
     }
   }
 }

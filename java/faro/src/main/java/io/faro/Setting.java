@@ -41,12 +41,15 @@ public enum Setting {
   SECURITY_CERTIFICATE("security.certificate", ""),
   /** Private key of that certificate (PEM, no pass phrase), readable by its owner only (chmod 600). */
   SECURITY_KEY("security.key", ""),
-  /** Certificates (PEM) of the authorities that sign the nodes' certificates. No other authorities are trusted. */
+  /**
+   * Certificates (PEM) of the authorities that sign the nodes' certificates. No other authorities are trusted. Not needed
+   * where security.peers names certificates.
+   */
   SECURITY_AUTHORITY("security.authority", ""),
   /**
-   * Whom a certificate that security.authority has signed admits: host (it must be for the host at which the peer
-   * listens), authority (all of them), or SHA-256 fingerprints of certificates, 64 hexadecimal digits each, separated by
-   * commas (only these).
+   * Whom a certificate admits: host (security.authority has signed it for the host at which the peer listens), authority
+   * (security.authority has signed it), or fingerprints of certificates, separated by commas (only these, whoever has
+   * signed them): SHA-256, 64 hexadecimal digits each, or SHA-1, 40; SHA-256 is to be preferred.
    */
   SECURITY_PEERS("security.peers", "host"),
   /**

@@ -12,7 +12,6 @@ import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.Key;
 import java.security.KeyStore;
-import java.security.MessageDigest;
 import java.security.cert.Certificate;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,6 +21,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
@@ -37,11 +37,12 @@ import org.slf4j.LoggerFactory;
  */
 final class TlsMaterial implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(TlsMaterial.class);
-  private static final int SHA1_DIGITS = 40;
+  private static final int SHA1_DIGITS = 40; // Flink's
+  private static final int SHA256_DIGITS = 64;
 
   private final byte[] certificate;
   private final byte[] key;
-  private final byte[] authority;
+  private final byte[] authority; // null: certificates are admitted by their fingerprints
   private final String peers;
 
   private TlsMaterial(byte[] certificate, byte[] key, byte[] authority, String peers) {
@@ -75,17 +76,14 @@ final class TlsMaterial implements AutoCloseable {
     char[] password =
         required(configuration, SecurityOptions.SSL_INTERNAL_KEY_PASSWORD, SecurityOptions.SSL_KEY_PASSWORD)
             .toCharArray();
+    Optional<String> named = fingerprints(configuration);
     try {
       String alias = keyAlias(keys);
-      Certificate[] chain = keys.getCertificateChain(alias);
-      List<Certificate> authorities = certificates(trusted);
-      List<Certificate> known = new ArrayList<>(authorities);
-      known.addAll(Arrays.asList(chain));
       return new TlsMaterial(
-          pem(Arrays.asList(chain)),
+          pem(Arrays.asList(keys.getCertificateChain(alias))),
           pem(keys.getKey(alias, password)),
-          pem(authorities),
-          peers(configuration, known));
+          named.isPresent() ? null : pem(certificates(trusted)),
+          named.orElse("authority"));
     } catch (GeneralSecurityException | IOException unusable) {
       throw new IllegalConfigurationException("The stores of security.ssl.internal cannot be used.", unusable);
     } finally {
@@ -177,39 +175,26 @@ final class TlsMaterial implements AutoCloseable {
   }
 
   /**
-   * Whom Faro admits. Flink names certificates by their SHA-1, Faro by their SHA-256: so the certificate has to be known
-   * here. It is in the usual set-up, where all TaskManagers have the same one.
+   * The certificates that are admitted. As with Flink's own trust manager for fingerprints the truststore does not count then,
+   * nor who has signed a certificate, nor until when it is valid. Flink takes SHA-1 only. Empty: the truststore counts.
    */
-  private static String peers(Configuration configuration, List<Certificate> known) throws GeneralSecurityException {
-    Optional<String> fingerprint = configuration.getOptional(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT);
-    if (fingerprint.isEmpty()) {
-      return "authority";
-    }
-    List<String> admitted = new ArrayList<>();
-    for (String given : fingerprint.get().split(",")) {
-      admitted.add(sha256(given.trim().replace(":", "").toUpperCase(Locale.ROOT), known));
-    }
-    return String.join(",", admitted);
+  private static Optional<String> fingerprints(Configuration configuration) {
+    Optional<String> set =
+        configuration.getOptional(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT).filter(text -> !text.isBlank());
+    return set.map(
+        text -> Arrays.stream(text.split(",")).map(each -> fingerprint(each, text)).collect(Collectors.joining(",")));
   }
 
-  private static String sha256(String fingerprint, List<Certificate> known) throws GeneralSecurityException {
-    if (fingerprint.length() != SHA1_DIGITS) {
+  private static String fingerprint(String each, String all) {
+    String digits = each.strip().replace(":", "");
+    boolean isOne = digits.length() == SHA1_DIGITS || digits.length() == SHA256_DIGITS;
+    if (!isOne || !digits.chars().allMatch(HexFormat::isHexDigit)) {
       throw new IllegalConfigurationException(
-          SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT.key() + " is no SHA-1 fingerprint: " + fingerprint);
+          SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT.key() + " is " + all + ": '" + each.strip()
+              + "' is not the fingerprint of a certificate, SHA-1 (" + SHA1_DIGITS + " hexadecimal digits) or SHA-256 ("
+              + SHA256_DIGITS + "), with or without colons.");
     }
-    for (Certificate certificate : known) {
-      if (digest("SHA-1", certificate).equals(fingerprint)) {
-        return digest("SHA-256", certificate);
-      }
-    }
-    throw new IllegalConfigurationException(
-        SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT.key() + " is " + fingerprint
-            + ", which is neither in the keystore nor in the truststore: Faro needs the certificate itself.");
-  }
-
-  private static String digest(String algorithm, Certificate certificate) throws GeneralSecurityException {
-    byte[] digest = MessageDigest.getInstance(algorithm).digest(certificate.getEncoded());
-    return HexFormat.of().withUpperCase().formatHex(digest);
+    return digits;
   }
 
   private static byte[] pem(List<Certificate> certificates) throws GeneralSecurityException, IOException {
@@ -248,8 +233,10 @@ final class TlsMaterial implements AutoCloseable {
         .set(Setting.SECURITY_TLS, "on")
         .set(Setting.SECURITY_PEERS, peers)
         .setBytes(Setting.SECURITY_CERTIFICATE, certificate)
-        .setBytes(Setting.SECURITY_KEY, key)
-        .setBytes(Setting.SECURITY_AUTHORITY, authority);
+        .setBytes(Setting.SECURITY_KEY, key);
+    if (authority != null) {
+      config.setBytes(Setting.SECURITY_AUTHORITY, authority);
+    }
   }
 
   /** Overwrites the key. */

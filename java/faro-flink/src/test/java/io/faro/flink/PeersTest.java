@@ -15,6 +15,7 @@ import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
@@ -258,6 +259,29 @@ class PeersTest {
     producer = taskManager("producer", configuration);
     consumer = taskManager("consumer", configuration);
     exchanges();
+  }
+
+  private static Configuration admitting(Path folder, String own, String peer) throws Exception {
+    Configuration configuration = TestStores.internalSsl(folder, own);
+    configuration.set(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, TestStores.fingerprint(folder, peer));
+    configuration.set(FaroOptions.CONNECT_TIMEOUT, Duration.ofSeconds(2));
+    return configuration;
+  }
+
+  @Test
+  void peersExchangeThatNameCertificatesWhichAreInNoStoreOfTheirs(@TempDir Path folder) throws Exception {
+    producer = taskManager("producer", admitting(folder, "one", "two"));
+    consumer = taskManager("consumer", admitting(folder, "two", "one"));
+    exchanges();
+  }
+
+  @Test
+  void aPeerWhoseFingerprintIsAnotherOneIsRefusedAndItsFingerprintIsNamed(@TempDir Path folder) throws Exception {
+    producer = taskManager("producer", admitting(folder, "one", "two"));
+    consumer = taskManager("consumer", admitting(folder, "two", "two"));
+    areRefused(
+        "(SHA-1 " + TestStores.fingerprint(folder, "one").replace(":", "").toLowerCase(Locale.ROOT)
+            + ") is none of the 1 that");
   }
 
   @Test

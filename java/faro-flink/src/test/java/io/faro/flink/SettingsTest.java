@@ -5,11 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.SessionConfig;
 import io.faro.Setting;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
+import java.util.List;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
 import org.apache.flink.configuration.MemorySize;
@@ -125,10 +127,29 @@ class SettingsTest {
   }
 
   @Test
-  void aFingerprintOfAnUnknownCertificateIsRefused(@TempDir Path folder) throws Exception {
+  void fingerprintsGoToFaroAsTheyAre(@TempDir Path folder) throws Exception {
     configuration.addAll(TestStores.internalSsl(folder, "one"));
-    configuration.set(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, TestStores.fingerprint(folder, "two"));
-    areRefused("security.ssl.internal.cert.fingerprint", "neither in the keystore nor in the truststore");
+    String unknown = TestStores.fingerprint(folder, "two");
+    String sha256 = "ab".repeat(32);
+    configuration.set(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, unknown + ", " + sha256);
+    SessionConfig config = settings().endpointConfig(0);
+    assertEquals(unknown.replace(":", "") + "," + sha256, config.get(Setting.SECURITY_PEERS));
+    assertEquals("", config.get(Setting.SECURITY_AUTHORITY)); // as with Flink's own: the truststore does not count
+    configuration.set(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, " "); // as with Flink's own: none
+    assertEquals("authority", settings().endpointConfig(0).get(Setting.SECURITY_PEERS));
+  }
+
+  @Test
+  void whatIsNoFingerprintIsRefused(@TempDir Path folder) throws Exception {
+    configuration.addAll(TestStores.internalSsl(folder, "one"));
+    String good = TestStores.fingerprint(folder, "one");
+    for (String bad : List.of("AB:CD", "x".repeat(40), good + ":AB", "")) {
+      configuration.set(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT, good + "," + bad + "," + good);
+      areRefused(
+          "security.ssl.internal.cert.fingerprint is " + good + "," + bad,
+          "'" + bad + "' is not the fingerprint of a certificate",
+          "SHA-1 (40 hexadecimal digits) or SHA-256 (64)");
+    }
   }
 
   @Test
