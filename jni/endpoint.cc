@@ -46,6 +46,25 @@ jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jbyte
   return endpoints().add(std::move(state));
 }
 
+// Writes the numbers and returns 0, or the negative code.
+jint channel_memory(JNIEnv* env, jclass, jbyteArray settings, jboolean environment,
+                    jintArray send_bytes, jintArray receive_bytes, jlongArray memory_bytes) {
+  const Result<Config> config = config_of(env, settings, environment);
+  if (!config.ok()) return fail(config.status());
+  const std::vector<uint32_t> sends = numbers_of(env, send_bytes);
+  const std::vector<uint32_t> receives = numbers_of(env, receive_bytes);
+  std::vector<ChannelSpec> channels(sends.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    channels[i].send_bytes = sends[i];
+    channels[i].receive_bytes = receives[i];
+  }
+  const Result<std::vector<uint64_t>> memory = Endpoint::channel_memory(*config, channels);
+  if (!memory.ok()) return fail(memory.status());
+  env->SetLongArrayRegion(memory_bytes, 0, static_cast<jsize>(memory->size()),
+                          reinterpret_cast<const jlong*>(memory->data()));
+  return 0;
+}
+
 jbyteArray address(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<EndpointState> state = endpoints().find(handle);
   return bytes_of(env, state == nullptr ? "" : faro_endpoint_address(state->handle.get()));
@@ -80,8 +99,11 @@ void destroy(JNIEnv* env, jclass, jlong handle, jlongArray poller_handles) {
 }
 
 const std::array kMethods{method("open", "([BZ[BIILio/faro/AcceptCall;[B)J", open),
-                          method("address", "(J)[B", address), method("poller", "(JI)J", poller),
-                          method("close", "(J)V", close), method("destroy", "(J[J)V", destroy)};
+                          method("channelMemory", "([BZ[I[I[J)I", channel_memory),
+                          method("address", "(J)[B", address),
+                          method("poller", "(JI)J", poller),
+                          method("close", "(J)V", close),
+                          method("destroy", "(J[J)V", destroy)};
 
 }  // namespace
 

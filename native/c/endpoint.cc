@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/return_if_error.h"
 #include "c/errors.h"
@@ -174,6 +175,25 @@ faro_code faro_endpoint_open(const faro_config* config, const faro_endpoint_spec
     Result<std::unique_ptr<Endpoint>> opened = Endpoint::open(config->config, std::move(asked));
     if (!opened.ok()) return opened.status();
     *endpoint = faro::handle_of(std::move(*opened));
+    return Status::Ok();
+  });
+}
+
+faro_code faro_endpoint_channel_memory(const faro_config* config, const uint32_t* send_bytes,
+                                       const uint32_t* receive_bytes, uint64_t count,
+                                       uint64_t* memory_bytes) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(config, "config"));
+    FARO_RETURN_IF_ERROR(need_array(send_bytes, count, "send_bytes"));
+    FARO_RETURN_IF_ERROR(need_array(receive_bytes, count, "receive_bytes"));
+    FARO_RETURN_IF_ERROR(need_array(memory_bytes, count, "memory_bytes"));
+    std::vector<ChannelSpec> channels(count);
+    for (size_t i = 0; i < count; ++i) {
+      channels[i].send_bytes = send_bytes[i];
+      channels[i].receive_bytes = receive_bytes[i];
+    }
+    FARO_ASSIGN_OR_RETURN(const auto memory, Endpoint::channel_memory(config->config, channels));
+    std::copy(memory.begin(), memory.end(), memory_bytes);
     return Status::Ok();
   });
 }

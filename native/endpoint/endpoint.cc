@@ -4,10 +4,13 @@
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "base/return_if_error.h"
 #include "base/settings.h"
 #include "endpoint/endpoint_core.h"
+#include "endpoint/ring_sizes.h"
 #include "links/socket_network.h"
+#include "links/transports.h"
 #include "ring/futex_waiter.h"
 
 namespace faro {
@@ -44,6 +47,32 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(const Config& config, EndpointS
     return std::unique_ptr<Endpoint>(new Endpoint(std::move(core)));
   } catch (const std::bad_alloc&) {
     return Status(Code::resource_limit, "the process has no memory left to open an endpoint");
+  }
+}
+
+Result<std::vector<uint64_t>> Endpoint::channel_memory(const Config& config,
+                                                       std::span<const ChannelSpec> channels) {
+  try {
+    for (const ChannelSpec& each : channels) {
+      if (!endpoint::is_ring(each.send_bytes) || !endpoint::is_ring(each.receive_bytes)) {
+        return base::error(Code::invalid_argument,
+                           "rings of {} and {} bytes: both have to be powers of two from {} to {}",
+                           each.send_bytes, each.receive_bytes, endpoint::kLeastRingBytes,
+                           endpoint::kMostRingBytes);
+      }
+    }
+    FARO_ASSIGN_OR_RETURN(const auto settings, settings_of(config));
+    FARO_ASSIGN_OR_RETURN(
+        const auto transports,
+        links::make_transports(settings, {.local_address = settings.node_addresses[0]}));
+    std::vector<transport::Transport*> usable;
+    for (const auto& each : transports) usable.push_back(each.get());
+    std::vector<uint64_t> memory;
+    for (const ChannelSpec& each : channels)
+      memory.push_back(endpoint::most_memory(usable, each.send_bytes, each.receive_bytes));
+    return memory;
+  } catch (const std::bad_alloc&) {
+    return Status(Code::resource_limit, "the process has no memory left to open transports");
   }
 }
 

@@ -6,25 +6,20 @@
 #include "base/error.h"
 
 namespace faro::endpoint {
-namespace {
-
-// Which transport a peer gets is not known before it comes.
-uint64_t most_memory(std::span<transport::Transport* const> transports, uint32_t ring_bytes) {
-  const ring::Layout ring = one_ring(ring_bytes);
-  uint64_t most = 0;
-  for (const transport::Transport* const each : transports)
-    most = std::max(most, each->memory_bytes(ring, ring));
-  return most;
-}
-
-}  // namespace
-
 bool is_ring(uint32_t bytes) {
   return std::has_single_bit(bytes) && bytes >= kLeastRingBytes && bytes <= kMostRingBytes;
 }
 
 ring::Layout one_ring(uint32_t bytes) {
   return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
+}
+
+uint64_t most_memory(std::span<transport::Transport* const> transports, uint32_t outgoing_bytes,
+                     uint32_t incoming_bytes) {
+  uint64_t most = 0;
+  for (const transport::Transport* const each : transports)
+    most = std::max(most, each->memory_bytes(one_ring(outgoing_bytes), one_ring(incoming_bytes)));
+  return most;
 }
 
 Result<RingSizes> RingSizes::make(const base::Settings& settings,
@@ -39,9 +34,9 @@ Result<RingSizes> RingSizes::make(const base::Settings& settings,
   }
   const uint64_t share = settings.memory_limit_bytes / settings.channel_expected;
   uint32_t most = kMostRingBytes;
-  while (most >= kLeastRingBytes && most_memory(transports, most) > share) most /= 2;
+  while (most >= kLeastRingBytes && most_memory(transports, most, most) > share) most /= 2;
   if (most >= kLeastRingBytes) return RingSizes(most);
-  const uint64_t least = most_memory(transports, kLeastRingBytes);
+  const uint64_t least = most_memory(transports, kLeastRingBytes, kLeastRingBytes);
   return base::error(
       Code::resource_limit,
       "channel.expected = {}: with the smallest rings, of {} bytes each way, these channels "

@@ -26,6 +26,11 @@ bool is_ring(uint32_t bytes);
 /// The only ring of a direction.
 ring::Layout one_ring(uint32_t bytes);
 
+/// What a channel with rings of these sizes takes of memory.limit_bytes, over that of the transports which takes most: which of
+/// them a peer gets is not known before it comes.
+uint64_t most_memory(std::span<transport::Transport* const> transports, uint32_t outgoing_bytes,
+                     uint32_t incoming_bytes);
+
 /// Threads: any; constant.
 class RingSizes {
  public:

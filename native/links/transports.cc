@@ -14,7 +14,50 @@
 
 namespace faro::links {
 
+namespace {
+
+// Errors: why it does not work here.
+Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
+                                                       const base::Settings& settings,
+                                                       const Surroundings& surroundings) {
+  std::unique_ptr<transport::Transport> transport;
+  if (name == "shm") {
+    transport = std::make_unique<transport::shm::ShmTransport>(surroundings.rendezvous);
+  } else if (name == "tcp") {
+    transport = std::make_unique<transport::tcp::TcpTransport>(
+        surroundings.source, settings.tls == "on" ? surroundings.credentials : nullptr);
+  } else if (settings.tls == "on") {
+    return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
+  } else {
+    FARO_ASSIGN_OR_RETURN(transport, transport::plugin::load_verbs(
+                                         {settings, surroundings.local_address, base::log_line}));
+  }
+  FARO_RETURN_IF_ERROR(transport->available());
+  return transport;
+}
+
+}  // namespace
+
 // A forced transport that does not work here is an error; otherwise it is just not offered.
+Result<std::vector<std::unique_ptr<transport::Transport>>> make_transports(
+    const base::Settings& settings, const Surroundings& surroundings) {
+  std::vector<std::unique_ptr<transport::Transport>> all;
+  for (const std::string_view name : {"shm", "verbs", "tcp"}) {
+    const bool forced = settings.transport == name;
+    if (!forced && settings.transport != "auto") continue;
+    auto made = make_one(name, settings, surroundings);
+    if (made.ok()) {
+      all.push_back(std::move(*made));
+    } else if (forced) {
+      return base::error(Code::transport_unavailable, "transport = {}: {}", name,
+                         made.status().message());
+    } else {
+      base::log(LogLevel::debug, "{} is not offered: {}", name, made.status().message());
+    }
+  }
+  return all;
+}
+
 Status Transports::make(const base::Settings& settings) {
   if (transport::Transport* own = network_.own_transport()) {
     usable_ = {own};
@@ -24,40 +67,13 @@ Status Transports::make(const base::Settings& settings) {
       settings.transport != "verbs") {
     FARO_ASSIGN_OR_RETURN(rendezvous_, transport::shm::Rendezvous::open(settings.shm_folder));
   }
-  for (const std::string_view name : {"shm", "verbs", "tcp"}) {
-    const bool forced = settings.transport == name;
-    if (!forced && settings.transport != "auto") continue;
-    auto made = make_one(name, settings);
-    if (made.ok()) {
-      owned_.push_back(std::move(*made));
-      usable_.push_back(owned_.back().get());
-    } else if (forced) {
-      return base::error(Code::transport_unavailable, "transport = {}: {}", name,
-                         made.status().message());
-    } else {
-      base::log(LogLevel::debug, "{} is not offered: {}", name, made.status().message());
-    }
-  }
+  FARO_ASSIGN_OR_RETURN(owned_,
+                        make_transports(settings, {.local_address = network_.local_address(),
+                                                   .source = network_.source(),
+                                                   .credentials = network_.credentials(),
+                                                   .rendezvous = rendezvous_}));
+  for (const auto& each : owned_) usable_.push_back(each.get());
   return Status::Ok();
-}
-
-// Errors: why it does not work here.
-Result<std::unique_ptr<transport::Transport>> Transports::make_one(
-    std::string_view name, const base::Settings& settings) const {
-  std::unique_ptr<transport::Transport> transport;
-  if (name == "shm") {
-    transport = std::make_unique<transport::shm::ShmTransport>(rendezvous_);
-  } else if (name == "tcp") {
-    transport = std::make_unique<transport::tcp::TcpTransport>(
-        network_.source(), settings.tls == "on" ? network_.credentials() : nullptr);
-  } else if (settings.tls == "on") {
-    return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
-  } else {
-    FARO_ASSIGN_OR_RETURN(transport, transport::plugin::load_verbs(
-                                         {settings, network_.local_address(), base::log_line}));
-  }
-  FARO_RETURN_IF_ERROR(transport->available());
-  return transport;
 }
 
 std::vector<std::string> Transports::names() const {

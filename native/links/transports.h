@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +11,26 @@
 #include "base/settings.h"
 #include "faro/status.h"
 #include "links/network.h"
+#include "tls/credentials.h"
 #include "transport/shm/rendezvous.h"
+#include "transport/tcp/socket_address.h"
 #include "transport/transport.h"
 #include "wire/control.h"
 
 namespace faro::links {
+
+/// What transports are made with, beside the settings.
+struct Surroundings {
+  std::string local_address;  // of this node, host:port, as peers dial it
+  std::optional<transport::tcp::SocketAddress> source{};           // as Network::source
+  std::shared_ptr<tls::Credentials> credentials{};                 // null: without TLS
+  std::shared_ptr<const transport::shm::Rendezvous> rendezvous{};  // null: no shm.folder
+};
+
+/// The transports that `settings` ask for and that work on this machine, preferred first. Errors: transport_unavailable if a
+/// forced one does not work. Threads: any. Blocks: for loading a library and opening devices.
+Result<std::vector<std::unique_ptr<transport::Transport>>> make_transports(
+    const base::Settings& settings, const Surroundings& surroundings);
 
 /// Threads: network thread, except where noted. Owns: the transports, except one that the network provides.
 class Transports final : public transport::IdleWork {
@@ -55,8 +71,6 @@ class Transports final : public transport::IdleWork {
  private:
   /// Why this transport cannot link this node with that peer; null: it can.
   const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
-  Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
-                                                         const base::Settings& settings) const;
 
   Network& network_;
   std::shared_ptr<const transport::shm::Rendezvous> rendezvous_;  // null: no shm.folder

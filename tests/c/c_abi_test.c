@@ -1167,6 +1167,16 @@ static void refuses_misuse_of_endpoints(void) {
   endpoint_spec.size = sizeof endpoint_spec;
   endpoint_spec.poller_count = 65;
   REFUSED(faro_endpoint_open(config, &endpoint_spec, &endpoint), invalid);
+  const uint32_t sizes[] = {65536, 5000};
+  uint64_t memory[] = {7, 7};
+  REFUSED(faro_endpoint_channel_memory(NULL, sizes, sizes, 1, memory), invalid);
+  REFUSED(faro_endpoint_channel_memory(config, NULL, sizes, 1, memory), invalid);
+  REFUSED(faro_endpoint_channel_memory(config, sizes, sizes, 1, NULL), invalid);
+  REFUSED(faro_endpoint_channel_memory(config, sizes, sizes, 2, memory), invalid);
+  CHECK(memory[0] == 7);
+  OK(faro_endpoint_channel_memory(config, NULL, NULL, 0, NULL));
+  OK(faro_endpoint_channel_memory(config, sizes, sizes, 1, memory));
+  CHECK(memory[0] >= sizes[0] && memory[1] == 7);
   faro_config_destroy(config);
   CHECK(faro_endpoint_address(NULL) == NULL && faro_endpoint_poller_count(NULL) == 0);
   REFUSED(faro_endpoint_poller(NULL, 0, &poller), invalid);

@@ -1,6 +1,7 @@
 // How large the rings of channels are made that are to fit a budget of memory together.
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,54 @@ class ChannelBudget : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(over, ChannelBudget,
                          testing::ValuesIn(transports_to_test({"shm", "tcp", "tls"})),
                          [](const auto& over) { return over.param; });
+
+// Both ends of a channel: each counts for itself what it takes.
+TEST_P(ChannelBudget, is_told_what_a_channel_takes_before_there_is_an_endpoint) {
+  const ChannelSpec specs[] = {{.send_bytes = 64 * kKiB, .receive_bytes = 8 * kKiB},
+                               {.send_bytes = 8 * kKiB, .receive_bytes = 64 * kKiB},
+                               {.send_bytes = 16 * kKiB, .receive_bytes = 16 * kKiB}};
+  const auto told = value_of(Endpoint::channel_memory(config(), specs));
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[2], memory_of_one(16 * kKiB));
+  // One byte less, and there is no room for it.
+  for (const uint64_t missing : {0, 1}) {
+    EndpointSide client(config(told[0] - missing)), server(config(told[1]));
+    const ChannelId id = client.connect(server, specs[0]);
+    if (missing == 0) {
+      client.expect(Kind::opened);
+    } else {
+      EXPECT_EQ(client.expect_closed(id).code(), Code::resource_limit);
+    }
+    EndpointSide dialling(config()), accepting(config(told[1] - missing));
+    const ChannelId other = dialling.connect(accepting, specs[0]);
+    if (missing == 0) {
+      dialling.expect(Kind::opened);
+    } else {
+      EXPECT_EQ(dialling.expect_closed(other).code(), Code::resource_limit);
+    }
+  }
+}
+
+TEST_P(ChannelBudget, is_told_of_the_transport_that_takes_most) {
+  const ChannelSpec spec{.send_bytes = 64 * kKiB, .receive_bytes = 8 * kKiB};
+  const auto told = [&](const std::string& transport) {
+    Config asked = config();
+    EXPECT_TRUE(is_ok(asked.set("transport", transport)));
+    return value_of(Endpoint::channel_memory(asked, std::span(&spec, 1))).at(0);
+  };
+  EXPECT_GE(told("auto"), told("tcp"));
+  EXPECT_GE(told("auto"), told("shm"));
+  EXPECT_GE(told("tcp"), 72 * kKiB);
+}
+
+TEST_P(ChannelBudget, is_told_of_nothing_for_rings_that_there_are_not) {
+  for (const ChannelSpec& spec : {ChannelSpec{.send_bytes = 0, .receive_bytes = 8192},
+                                  ChannelSpec{.send_bytes = 8192, .receive_bytes = 5000}}) {
+    const Status refused = Endpoint::channel_memory(config(), std::span(&spec, 1)).status();
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    expect_contains(refused.message(), "both have to be powers of two from 4096 to");
+  }
+}
 
 TEST_P(ChannelBudget, has_room_for_as_many_as_are_expected_and_for_no_more) {
   constexpr uint64_t kExpected = 20;

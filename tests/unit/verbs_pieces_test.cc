@@ -2,12 +2,14 @@
 // signalled, and immediates.
 #include <gtest/gtest.h>
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "contract/frames.h"
 #include "transport/verbs/immediate_code.h"
 #include "transport/verbs/send_queue.h"
+#include "transport/verbs/verbs_transport.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -19,6 +21,24 @@ Covered complete(SendQueue& queue, uint64_t number) {
   EXPECT_TRUE(queue.complete(
       number, [&](uint32_t ring, wire::Position end) { covered.emplace_back(ring, end); }));
   return covered;
+}
+
+// Whether there is a device or not: a plan asks, too.
+TEST(VerbsTransportTest, counts_the_messages_of_a_link_beside_its_rings) {
+  const ring::Layout data{
+      .sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = 65536};
+  ring::Layout requests = data;
+  requests.ring_bytes = 8192;
+  const struct { uint64_t receives, sends, bytes; } cases[] = {{64, 256, 163840}, {4, 16, 12288}};
+  for (const auto& each : cases) {
+    base::Settings settings;
+    settings.verbs_receives = each.receives;
+    settings.verbs_send_queue = each.sends;
+    const VerbsTransport transport(
+        {settings, "127.0.0.1:0", [](LogLevel, std::string_view) noexcept {}});
+    EXPECT_EQ(transport.memory_bytes(data, requests), 69632u + 12288 + each.bytes);
+    EXPECT_EQ(transport.memory_bytes(requests, data), 69632u + 12288 + each.bytes);
+  }
 }
 
 TEST(SendQueueTest, a_completion_covers_everything_before_it) {

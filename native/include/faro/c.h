@@ -734,6 +734,12 @@ typedef struct faro_endpoint_spec {
  * Errors: as faro::Endpoint::open. */
 faro_code faro_endpoint_open(const faro_config* config, const faro_endpoint_spec* spec,
                              faro_endpoint** endpoint);
+/* What `count` channels would take of memory.limit_bytes on this side, each by itself, as faro::Endpoint::channel_memory: the i-th
+ * with rings of send_bytes[i] towards the peer and receive_bytes[i] from it. Writes memory_bytes[i]. Threads: any. Blocks: for
+ * opening RDMA devices. Errors: as of faro::Endpoint::channel_memory; nothing is written then. */
+faro_code faro_endpoint_channel_memory(const faro_config* config, const uint32_t* send_bytes,
+                                       const uint32_t* receive_bytes, uint64_t count,
+                                       uint64_t* memory_bytes);
 /* Where peers connect: host:port, with the port that the system chose. Valid as long as the endpoint; null if that is. */
 const char* faro_endpoint_address(const faro_endpoint* endpoint);
 /* 0 if `endpoint` is null. */

@@ -76,6 +76,38 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
+  /**
+   * What each of these channels would take of {@code memory.limit_bytes} on this side, in bytes: its rings and all that its
+   * transport has for it, over that of the transports which takes most, of those that the configuration allows and that work
+   * here. An engine that makes its rings so small that as many channels fit as it expects asks this first. Sizes of rings
+   * have to be given. Listens nowhere; blocks for opening RDMA devices.
+   *
+   * @return one number for each of the channels
+   * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#INVALID_ARGUMENT} (a size),
+   *     {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT}, {@link Code#SYSTEM_ERROR}
+   */
+  public static long[] channelMemory(SessionConfig config, List<ChannelSpec> channels) {
+    NativeLibrary.ensureLoaded();
+    NativeLog.start();
+    long[] memory = new long[channels.size()];
+    try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
+      byte[] settings = verbs.in(config).encoded();
+      try {
+        int result =
+            channelMemory(
+                settings,
+                config.usesEnvironment(),
+                channels.stream().mapToInt(ChannelSpec::sendBytes).toArray(),
+                channels.stream().mapToInt(ChannelSpec::receiveBytes).toArray(),
+                memory);
+        FaroException.checked(result);
+        return memory;
+      } finally {
+        Arrays.fill(settings, (byte) 0);
+      }
+    }
+  }
+
   /** Where peers connect: host:port, with the port that the system chose. */
   public String address() {
     return address;
@@ -127,6 +159,10 @@ public final class Endpoint implements AutoCloseable {
   public String toString() {
     return "endpoint " + address;
   }
+
+  /** Writes {@code memoryBytes} and returns 0, or the negative code. */
+  private static native int channelMemory(
+      byte[] settings, boolean environment, int[] sendBytes, int[] receiveBytes, long[] memoryBytes);
 
   /** The handle, or the negative code. {@code acceptor}: null, or who is asked for channels. */
   private static native long open(

@@ -57,6 +57,30 @@ class EndpointTest {
     }
   }
 
+  @Test
+  void whatAChannelTakesIsKnownBefore() throws InterruptedException {
+    for (String transport : List.of("shm", "tcp")) {
+      SessionConfig config = SessionConfig.builder().set(Setting.TRANSPORT, transport).build();
+      ChannelSpec spec = new ChannelSpec().withRings(64 << 10, 8 << 10);
+      long[] memory = Endpoint.channelMemory(config, List.of(spec, spec.withRings(8 << 10, 64 << 10)));
+      try (EndpointSide server = new EndpointSide(transport, new EndpointSpec());
+          EndpointSide client = new EndpointSide(transport, new EndpointSpec())) {
+        client.connect(server, spec);
+        client.expectOpened();
+        server.expectOpened();
+        assertEquals(memory[0], client.endpoint.metrics().memoryBytes(), transport);
+        assertEquals(memory[1], server.endpoint.metrics().memoryBytes(), transport);
+      }
+    }
+  }
+
+  @Test
+  void whatAChannelTakesIsNotKnownWithoutItsRings() {
+    assertEquals(
+        Code.INVALID_ARGUMENT,
+        codeOf(() -> Endpoint.channelMemory(SessionConfig.builder().build(), List.of(new ChannelSpec()))));
+  }
+
   private static int portOf(EndpointSide side) {
     String address = side.endpoint.address();
     return Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));

@@ -31,7 +31,7 @@ public final class FaroOptions {
           .memoryType()
           .defaultValue(MemorySize.ofMebiBytes(64))
           .withDescription(
-              "Most memory that the rings of all links of a TaskManager take. It is native memory outside of Flink's"
+              "Most memory that all links of a TaskManager take, most of it rings. It is native memory outside of Flink's"
                   + " network memory, and has to be left for it in taskmanager.memory.jvm-overhead.");
 
   /** {@code faro.links.expected}. */

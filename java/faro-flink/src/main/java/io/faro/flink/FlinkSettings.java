@@ -2,6 +2,9 @@ package io.faro.flink;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.faro.ChannelSpec;
+import io.faro.Endpoint;
+import io.faro.FaroException;
 import io.faro.SessionConfig;
 import io.faro.Setting;
 import java.net.Inet6Address;
@@ -9,6 +12,7 @@ import java.net.InetAddress;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.flink.configuration.Configuration;
@@ -59,13 +63,24 @@ final class FlinkSettings implements AutoCloseable {
     linksPerPeer =
         within(FaroOptions.LINKS_PER_PEER.key(), Optional.of(configuration.get(FaroOptions.LINKS_PER_PEER)), 1);
     retries = netty.getNetworkRetries();
+    tls = netty.getSSLEnabled() ? TlsMaterial.of(configuration) : null;
+    secret = secret(configuration, tls != null);
     rings =
         LinkRings.fitting(
             configuration.get(FaroOptions.MEMORY_LIMIT).getBytes(),
             positive(FaroOptions.LINKS_EXPECTED.key(), configuration.get(FaroOptions.LINKS_EXPECTED)),
-            configuration.get(FaroOptions.RING_SIZE).getBytes());
-    tls = netty.getSSLEnabled() ? TlsMaterial.of(configuration) : null;
-    secret = secret(configuration, tls != null);
+            configuration.get(FaroOptions.RING_SIZE).getBytes(),
+            this::memoryOf);
+  }
+
+  // Over which transport a link will go is not known before its peer comes.
+  private long[] memoryOf(List<ChannelSpec> channels) {
+    try {
+      return Endpoint.channelMemory(endpointConfig(0), channels);
+    } catch (FaroException failed) {
+      throw new IllegalConfigurationException(
+          "Faro cannot be started: " + failed.code() + ", " + failed.getMessage(), failed);
+    }
   }
 
   private static int within(String key, Optional<Integer> value, int otherwise) {
@@ -191,13 +206,15 @@ final class FlinkSettings implements AutoCloseable {
     MemorySize limit = configuration.get(FaroOptions.MEMORY_LIMIT);
     MemorySize overhead = configuration.get(TaskManagerOptions.JVM_OVERHEAD_MAX);
     LOG.info(
-        "Faro takes at most {} ({}) of native memory for the rings of its links: up to {} bytes for each of {} links ({})."
+        "Faro takes at most {} ({}) of native memory for its links: up to {} bytes for each of {} links ({}), of which {} are"
+            + " rings."
             + " This is outside of Flink's network memory ({}), and belongs to {} (at most {}).",
         limit.toHumanReadableString(),
         FaroOptions.MEMORY_LIMIT.key(),
         rings.memoryBytes(),
         configuration.get(FaroOptions.LINKS_EXPECTED),
         FaroOptions.LINKS_EXPECTED.key(),
+        rings.requestBytes() + rings.dataBytes(),
         networkMemory.toHumanReadableString(),
         TaskManagerOptions.JVM_OVERHEAD_MAX.key(),
         overhead.toHumanReadableString());

@@ -1,5 +1,8 @@
 package io.faro.flink;
 
+import io.faro.ChannelSpec;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.flink.configuration.IllegalConfigurationException;
 
 /**
@@ -7,41 +10,54 @@ import org.apache.flink.configuration.IllegalConfigurationException;
  *
  * @param requestBytes of the ring from consumer to producer
  * @param dataBytes of the ring from producer to consumer
+ * @param memoryBytes what a link takes of the limit, on the side and over the transport that take most: the rings and what the
+ *     transport has beside them
  */
-record LinkRings(int requestBytes, int dataBytes) {
+record LinkRings(int requestBytes, int dataBytes, long memoryBytes) {
   private static final int LEAST_REQUEST_BYTES = 8 << 10;
   private static final int LEAST_DATA_BYTES = 16 << 10;
   private static final int MOST_REQUEST_BYTES = 64 << 10;
   private static final int MOST_DATA_BYTES = 256 << 20;
 
+  /** What channels take of the limit, as Faro counts it: {@link io.faro.Endpoint#channelMemory}. */
+  interface Memory {
+    long[] of(List<ChannelSpec> channels);
+  }
+
   /**
    * @throws IllegalConfigurationException with the figures, if that is too little memory
    */
-  static LinkRings fitting(long limitBytes, int links, long mostDataBytes) {
+  static LinkRings fitting(long limitBytes, int links, long mostDataBytes, Memory memory) {
     if (Long.bitCount(mostDataBytes) != 1 || mostDataBytes < LEAST_DATA_BYTES || mostDataBytes > MOST_DATA_BYTES) {
       throw new IllegalConfigurationException(
           FaroOptions.RING_SIZE.key() + " is " + mostDataBytes + " bytes; it has to be a power of two, 16 kb to 256 mb.");
     }
-    long share = limitBytes / links;
-    for (long data = mostDataBytes; data >= LEAST_DATA_BYTES; data /= 2) {
-      long request = Math.max(LEAST_REQUEST_BYTES, Math.min(MOST_REQUEST_BYTES, data / 8));
-      LinkRings rings = new LinkRings((int) request, (int) data);
-      if (rings.memoryBytes() <= share) {
+    List<LinkRings> sizes = largestFirst((int) mostDataBytes, memory);
+    for (LinkRings rings : sizes) {
+      if (rings.memoryBytes <= limitBytes / links) {
         return rings;
       }
     }
-    long least = new LinkRings(LEAST_REQUEST_BYTES, LEAST_DATA_BYTES).memoryBytes();
+    long least = sizes.get(sizes.size() - 1).memoryBytes;
     throw new IllegalConfigurationException(
         FaroOptions.MEMORY_LIMIT.key() + " is " + limitBytes + " bytes, too little for "
             + FaroOptions.LINKS_EXPECTED.key() + " = " + links + ": a link takes at least " + least
-            + " bytes, so they take " + least * links + ".");
+            + " bytes over the transport that takes most, so they take " + least * links + ".");
   }
 
-  /** What a link takes, over the transport that takes most. */
-  long memoryBytes() {
-    return (long) requestBytes + dataBytes + OVERHEAD_BYTES;
+  private static List<LinkRings> largestFirst(int mostDataBytes, Memory memory) {
+    List<ChannelSpec> sides = new ArrayList<>(); // of each size the consumer's, and the producer's
+    for (int data = mostDataBytes; data >= LEAST_DATA_BYTES; data /= 2) {
+      int request = Math.max(LEAST_REQUEST_BYTES, Math.min(MOST_REQUEST_BYTES, data / 8));
+      sides.add(new ChannelSpec().withRings(request, data));
+      sides.add(new ChannelSpec().withRings(data, request));
+    }
+    long[] bytes = memory.of(sides);
+    List<LinkRings> sizes = new ArrayList<>();
+    for (int i = 0; i < bytes.length; i += 2) {
+      ChannelSpec consumer = sides.get(i);
+      sizes.add(new LinkRings(consumer.sendBytes(), consumer.receiveBytes(), Math.max(bytes[i], bytes[i + 1])));
+    }
+    return sizes;
   }
-
-  /** Beside the rings: their headers, and what the transports have for themselves. */
-  private static final int OVERHEAD_BYTES = 16 << 10;
 }

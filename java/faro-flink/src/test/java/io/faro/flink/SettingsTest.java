@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.ChannelSpec;
+import io.faro.Endpoint;
 import io.faro.SessionConfig;
 import io.faro.Setting;
 import java.io.IOException;
@@ -42,7 +44,8 @@ class SettingsTest {
   void theDefaultsAreThoseOfTheTable() {
     FlinkSettings settings = settings();
     assertEquals(2, settings.ioThreads());
-    assertEquals(new LinkRings(64 << 10, 512 << 10), settings.rings());
+    assertEquals(64 << 10, settings.rings().requestBytes());
+    assertEquals(512 << 10, settings.rings().dataBytes());
     assertEquals("60000", settings.endpointConfig(0).get(Setting.LIVENESS_TIMEOUT_MS));
     assertEquals("30000", settings.endpointConfig(0).get(Setting.CONNECT_TIMEOUT_MS));
     assertEquals("1", settings.endpointConfig(0).get(Setting.SECURITY_OPEN));
@@ -69,13 +72,67 @@ class SettingsTest {
   @Test
   void ringsGetSmallerWhenMoreLinksAreExpected() {
     configuration.set(FaroOptions.LINKS_EXPECTED, 512);
-    assertEquals(new LinkRings(8 << 10, 64 << 10), settings().rings());
+    configuration.set(FaroOptions.TRANSPORT, "tcp");
+    LinkRings rings = settings().rings();
+    assertEquals(8 << 10, rings.requestBytes());
+    assertEquals(64 << 10, rings.dataBytes());
+  }
+
+  @Test
+  void aLinkTakesWhatFaroCountsForIt() {
+    for (String transport : List.of("tcp", "shm", "auto")) {
+      configuration.set(FaroOptions.TRANSPORT, transport);
+      FlinkSettings settings = settings();
+      LinkRings rings = settings.rings();
+      long[] sides =
+          Endpoint.channelMemory(
+              settings.endpointConfig(0),
+              List.of(
+                  new ChannelSpec().withRings(rings.requestBytes(), rings.dataBytes()),
+                  new ChannelSpec().withRings(rings.dataBytes(), rings.requestBytes())));
+      assertEquals(Math.max(sides[0], sides[1]), rings.memoryBytes(), transport);
+      assertTrue(rings.memoryBytes() >= rings.dataBytes(), transport);
+      assertTrue(rings.memoryBytes() * 64 <= 64 << 20, transport);
+    }
+  }
+
+  @Test
+  void ringsLeaveRoomForWhatATransportHasBesideThem() {
+    // As over verbs: messages for 64 receives and 256 requests, of 512 bytes, beside both rings, in whole pages.
+    LinkRings.Memory verbs = besideRings(8192 + 163840);
+    assertEquals(new LinkRings(64 << 10, 512 << 10, 761856), LinkRings.fitting(64 << 20, 64, 1 << 20, verbs));
+    assertEquals(new LinkRings(8 << 10, 64 << 10, 245760), LinkRings.fitting(16 << 20, 64, 1 << 20, verbs));
+    String text =
+        assertThrows(IllegalConfigurationException.class, () -> LinkRings.fitting(64 << 20, 512, 1 << 20, verbs))
+            .getMessage();
+    assertTrue(text.contains("faro.memory.limit is 67108864 bytes"), text);
+    assertTrue(text.contains("a link takes at least 196608 bytes over the transport that takes most"), text);
+    assertTrue(text.contains("so they take 100663296"), text);
+  }
+
+  private static LinkRings.Memory besideRings(long bytes) {
+    return channels -> channels.stream().mapToLong(each -> each.sendBytes() + each.receiveBytes() + bytes).toArray();
+  }
+
+  @Test
+  void theSideOfALinkCountsThatTakesMost() {
+    LinkRings.Memory shm = channels -> channels.stream().mapToLong(each -> each.receiveBytes()).toArray();
+    assertEquals(new LinkRings(64 << 10, 1 << 20, 1 << 20), LinkRings.fitting(64 << 20, 64, 1 << 20, shm));
+    LinkRings.Memory mirrored = channels -> channels.stream().mapToLong(each -> each.sendBytes()).toArray();
+    assertEquals(new LinkRings(64 << 10, 1 << 20, 1 << 20), LinkRings.fitting(64 << 20, 64, 1 << 20, mirrored));
   }
 
   @Test
   void tooLittleMemoryIsRefusedWithTheFigures() {
+    configuration.set(FaroOptions.TRANSPORT, "tcp");
     configuration.set(FaroOptions.MEMORY_LIMIT, MemorySize.ofMebiBytes(1));
-    areRefused("faro.memory.limit is 1048576 bytes", "faro.links.expected = 64", "so they take 2621440");
+    areRefused("faro.memory.limit is 1048576 bytes", "faro.links.expected = 64", "at least 24704", "so they take 1581056");
+  }
+
+  @Test
+  void aTransportThatThereIsNotIsRefused() {
+    configuration.set(FaroOptions.TRANSPORT, "pigeon");
+    areRefused("Faro cannot be started: CONFIG_INVALID", "pigeon");
   }
 
   @Test
