@@ -29,6 +29,10 @@ class ChannelBudget : public testing::TestWithParam<std::string> {
     Config made = endpoint_config(GetParam());
     EXPECT_TRUE(is_ok(made.set("memory.limit_bytes", std::to_string(limit_bytes))));
     EXPECT_TRUE(is_ok(made.set("channel.expected", std::to_string(expected))));
+    // Where Endpoint::channel_memory looks for a device; an EndpointSide listens where it is its turn.
+    if (names_addresses()) {
+      EXPECT_TRUE(is_ok(made.set("cluster.listen", listen_address(0))));
+    }
     return made;
   }
   /// What an endpoint takes for a channel with rings of that size, as it counts it.

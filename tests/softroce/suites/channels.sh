@@ -18,6 +18,8 @@ for driver in rxe siw; do
   before=$(resources)
   on_addresses 2 passes endpoint_test 'over/*/verbs' 30
   expect_resources "$before"
+  on_addresses 2 passes channel_budget_test 'over/ChannelBudget.is_told*/verbs' 3
+  expect_resources "$before"
   bench_channel "channel_$driver"
   expect_resources "$before"
   for node in 1 2; do rdma link delete "$driver$node"; done

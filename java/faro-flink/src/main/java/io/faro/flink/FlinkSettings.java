@@ -206,15 +206,14 @@ final class FlinkSettings implements AutoCloseable {
     MemorySize limit = configuration.get(FaroOptions.MEMORY_LIMIT);
     MemorySize overhead = configuration.get(TaskManagerOptions.JVM_OVERHEAD_MAX);
     LOG.info(
-        "Faro takes at most {} ({}) of native memory for its links: up to {} bytes for each of {} links ({}), of which {} are"
-            + " rings."
+        "Faro takes at most {} ({}) of native memory for its links: up to {} bytes, {} of them rings, for each of {} links ({})."
             + " This is outside of Flink's network memory ({}), and belongs to {} (at most {}).",
         limit.toHumanReadableString(),
         FaroOptions.MEMORY_LIMIT.key(),
         rings.memoryBytes(),
+        rings.requestBytes() + rings.dataBytes(),
         configuration.get(FaroOptions.LINKS_EXPECTED),
         FaroOptions.LINKS_EXPECTED.key(),
-        rings.requestBytes() + rings.dataBytes(),
         networkMemory.toHumanReadableString(),
         TaskManagerOptions.JVM_OVERHEAD_MAX.key(),
         overhead.toHumanReadableString());
