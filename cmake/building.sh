@@ -65,6 +65,9 @@ packages() {
     apt-get install -y --no-install-recommends "${missing[@]}" || fail "could not install: ${missing[*]}"
 }
 
+# listed <group>: the names that packages.txt has for it.
+listed() { awk -v group="$1" '$1 !~ /^#/ && $2 == group { print $1 }' packages.txt; }
+
 # What the preset aarch64 needs. Debian's arm64 packages are unpacked in build/, not installed.
 foreign_packages() {
   packages build aarch64

@@ -14,38 +14,83 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.flink.client.program.ProgramAbortException;
+import org.apache.flink.client.program.ProgramInvocationException;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.ResultKind;
 import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.table.api.TableResult;
 import picocli.CommandLine;
+import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
 
-/** Starts a cluster of Flink on this machine, and runs SQL on it. */
+/** Starts a cluster of Flink on this machine, and runs SQL or a program of PyFlink on it. */
 @Command(
     name = "./run flink",
     mixinStandardHelpOptions = true,
     sortOptions = false,
-    description = "Runs SQL on a cluster of Apache Flink, processes on this machine, whose exchanges go over Faro.",
+    description =
+        "Runs SQL, or a program of PyFlink, on a cluster of Apache Flink, processes on this machine, whose exchanges go over Faro.",
     footer = {
       "",
       "The tables are those of TPC-H: lineitem, orders, customer, part, supplier, partsupp, nation, region.",
-      "Without -e statements are read: they end with a semicolon. SET 'key' = 'value' sets something of Flink,",
-      "\\links prints which links have carried what, \\q or quit ends."
+      "Without -e and --python statements are read: they end with a semicolon.",
+      "SET 'key' = 'value' sets something of Flink, \\links prints which links have",
+      "carried what, \\q or quit ends."
     })
 public final class Shell implements Callable<Integer> {
   private static final Pattern END = Pattern.compile("\\s*(\\\\q|quit|exit)\\s*;?\\s*", Pattern.CASE_INSENSITIVE);
   private static final Pattern SET = Pattern.compile("(?is)SET\\s+'([^']+)'\\s*=\\s*'([^']*)'");
 
+  /** Statements of SQL. */
+  private static final class Sql {
+    @Option(names = "-e", paramLabel = "SQL", description = "run these statements, apart by semicolons, and end; may be repeated")
+    private List<String> statements = List.of();
+
+    @Option(names = "-f", paramLabel = "FILE", description = "run the statements of this file, and end; may be repeated, after those of -e")
+    private List<Path> files = List.of();
+
+    private boolean isEmpty() {
+      return statements.isEmpty() && files.isEmpty();
+    }
+
+    /**
+     * @throws IOException if a file cannot be read
+     */
+    private List<String> read() throws IOException {
+      List<String> all = new ArrayList<>(statements);
+      for (Path file : files) {
+        try {
+          all.add(Files.readString(file));
+        } catch (IOException unreadable) {
+          throw new IOException("-f " + file + " cannot be read: " + unreadable, unreadable);
+        }
+      }
+      return all;
+    }
+  }
+
+  /** What there is to run, if it is not read. */
+  private static final class Given {
+    @ArgGroup(exclusive = false)
+    private Sql sql = new Sql();
+
+    @Option(
+        names = "--python",
+        paramLabel = "FILE",
+        description = "run this program of PyFlink, as `flink run --python` would, and end")
+    private Path program;
+  }
+
   @Mixin private ClusterOptions options;
 
-  @Option(names = "-e", paramLabel = "SQL", description = "run these statements, apart by semicolons, and end; may be repeated")
-  private List<String> statements = List.of();
+  @ArgGroup private Given given = new Given();
 
-  @Option(names = "-f", paramLabel = "FILE", description = "run the statements of this file, and end; may be repeated, after those of -e")
-  private List<Path> files = List.of();
+  @Parameters(paramLabel = "ARGUMENT", arity = "0..*", description = "what the program of --python is given")
+  private List<String> arguments = List.of();
 
   @Option(names = "--scale", paramLabel = "SF", defaultValue = "0.01", description = "scale factor of TPC-H (${DEFAULT-VALUE})")
   private double scale;
@@ -65,35 +110,43 @@ public final class Shell implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException {
-    List<String> given = new ArrayList<>(statements);
-    for (Path file : files) {
-      try {
-        given.add(Files.readString(file));
-      } catch (IOException unreadable) {
-        System.err.println("error: -f " + file + " cannot be read: " + unreadable.getMessage());
-        return 1;
-      }
+    if (given.program == null && !arguments.isEmpty()) {
+      System.err.println("error: arguments without --python: " + String.join(" ", arguments));
+      return CommandLine.ExitCode.USAGE;
+    }
+    if (given.program != null && !Files.isReadable(given.program)) {
+      System.err.println("error: " + given.program + " cannot be read");
+      return CommandLine.ExitCode.USAGE;
     }
     try (LocalCluster cluster = new LocalCluster(options)) {
+      List<String> statements = given.sql.read();
+      if (given.program != null) {
+        start(cluster);
+        return executeProgram(cluster);
+      }
       TpchTables tpch = new TpchTables(options.folder(), scale);
       if (!tpch.areThere()) {
         System.err.println("Writing the tables of TPC-H, scale factor " + scale + ", into " + options.folder() + ", once");
       }
       tpch.write();
-      System.err.printf(
-          "Starting a JobManager and %d TaskManagers of %d slots, over %s%n",
-          options.taskManagers, options.slots, options.isNetty ? "Netty" : "Faro");
-      cluster.start();
-      links = options.isNetty ? null : new Links(options.home.resolve("build/release/bin/faro"), cluster);
+      start(cluster);
       tables = environment(cluster);
       for (TpchTable<?> table : TpchTable.getTables()) {
         tables.executeSql(tpch.statement(table));
       }
-      return given.isEmpty() ? readAll(cluster) : executeAll(given, cluster);
+      return given.sql.isEmpty() ? readAll(cluster) : executeAll(statements, cluster);
     } catch (IOException failed) {
       System.err.println("error: " + failed.getMessage());
       return 1;
     }
+  }
+
+  private void start(LocalCluster cluster) throws IOException, InterruptedException {
+    System.err.printf(
+        "Starting a JobManager and %d TaskManagers of %d slots, over %s%n",
+        options.taskManagers, options.slots, options.isNetty ? "Netty" : "Faro");
+    cluster.start();
+    links = options.isNetty ? null : new Links(options.home.resolve("build/release/bin/faro"), cluster);
   }
 
   private TableEnvironment environment(LocalCluster cluster) {
@@ -102,9 +155,22 @@ public final class Shell implements Callable<Integer> {
     return TableEnvironment.create((isStreaming ? settings.inStreamingMode() : settings.inBatchMode()).build());
   }
 
-  private int executeAll(List<String> given, LocalCluster cluster) throws IOException, InterruptedException {
+  private int executeProgram(LocalCluster cluster) throws IOException, InterruptedException {
     boolean isWell = true;
-    for (String each : given) {
+    try {
+      new PythonProgram(options.folder().resolve("python"), given.program, arguments).run(cluster.clientConfiguration());
+    } catch (ProgramInvocationException | ProgramAbortException failed) {
+      System.err.println("error: " + given.program + ": " + rootOf(failed).getMessage());
+      isWell = false;
+    }
+    cluster.check();
+    printLinks();
+    return isWell ? 0 : 1;
+  }
+
+  private int executeAll(List<String> statements, LocalCluster cluster) throws IOException, InterruptedException {
+    boolean isWell = true;
+    for (String each : statements) {
       for (String statement : Statements.split(each)) {
         isWell &= execute(statement);
         cluster.check();
@@ -164,13 +230,17 @@ public final class Shell implements Callable<Integer> {
       System.err.printf("%.1f s%n", (System.nanoTime() - begun) / 1e9);
       return true;
     } catch (ExecutionException | RuntimeException failed) {
-      Throwable cause = failed;
-      while (cause.getCause() != null) {
-        cause = cause.getCause();
-      }
-      System.err.println("error: " + cause.getMessage());
+      System.err.println("error: " + rootOf(failed).getMessage());
       return false;
     }
+  }
+
+  private static Throwable rootOf(Throwable failed) {
+    Throwable cause = failed;
+    while (cause.getCause() != null) {
+      cause = cause.getCause();
+    }
+    return cause;
   }
 
   private void printLinks() throws IOException, InterruptedException {
