@@ -19,6 +19,7 @@ part flink_module    tests/flink/module
 part flink           ./run flink-tests --resume build/long/flink-2.3.0
 part flink_1_20      ./run flink-tests --version 1.20.5 --resume build/long/flink-1.20.5
 part flink_example   examples/flink/test
+part flink_image     docker/flink/test
 part flink_churn_1s  tests/flink/reliability/run churn --liveness 1s
 part flink_churn_tcp_1s tests/flink/reliability/run churn --liveness 1s --transport tcp --seed 2
 part flink_churn     tests/flink/reliability/run churn --seed 3
