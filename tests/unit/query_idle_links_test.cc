@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -550,8 +551,8 @@ TEST_F(IdleLinks, whose_peer_does_not_answer_in_time_end) {
 
 TEST_F(IdleLinks, that_the_peer_does_not_end_in_time_end) {
   ask();
-  at(1).on_tick(now_);
   cluster_.deliver(0, 1);
+  at(1).on_tick(now_);
   at(1).on_tick(now_ += kIdling.link_ns - 1);
   EXPECT_TRUE(node(1).offenders.empty());
   at(1).on_tick(now_ += 1);
@@ -559,6 +560,36 @@ TEST_F(IdleLinks, that_the_peer_does_not_end_in_time_end) {
   expect_error(node(1).offenders[0].second, Code::protocol_error,
                {"did not end", "connect.timeout_ms = 100000"});
   EXPECT_FALSE(at(1).on_peer_lost(0, kGone)) << "both have agreed";
+}
+
+// Ticks may come more rarely than the limit: a step since the last one is not an old one.
+TEST_F(IdleLinks, whose_peer_was_told_between_two_ticks_has_its_time_from_the_next_one) {
+  at(1).on_tick(now_);
+  ask();
+  cluster_.deliver(0, 1);
+  at(1).on_tick(now_ += kIdling.link_ns);
+  EXPECT_TRUE(node(1).offenders.empty()) << "it was asked just now";
+  cluster_.deliver(1, 0);
+  at(0).on_tick(now_ += 1);
+  EXPECT_TRUE(node(0).offenders.empty()) << "it has its answer";
+  at(1).on_tick(now_ += kIdling.link_ns);
+  EXPECT_EQ(node(1).offenders.size(), 1u);
+}
+
+TEST_F(IdleLinks, whose_peer_was_not_told_for_want_of_memory_do_not_end) {
+  const auto none = [] { throw std::bad_alloc(); };
+  at(0).on_tick(now_);
+  node(0).sending = none;
+  at(0).on_tick(now_ += kIdle);
+  node(0).sending = none;
+  at(0).on_tick(now_ += kIdling.link_ns);
+  EXPECT_TRUE(wire(0, 1).empty());
+  at(0).on_tick(now_ += kIdling.link_ns);
+  EXPECT_EQ(steps(0, 1), std::vector<RestStep>{RestStep::ask});
+  EXPECT_TRUE(node(0).offenders.empty());
+  cluster_.deliver(0, 1);
+  cluster_.deliver(1, 0);
+  expect_let_go();
 }
 
 TEST_F(IdleLinks, that_have_ended_keep_nothing_of_a_query_but_that_it_has_failed) {

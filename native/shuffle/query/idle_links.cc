@@ -19,6 +19,14 @@ wire::QueryMessage rest(wire::RestStep step) {
   return message_of(wire::QueryMessageKind::rest, {}, static_cast<uint32_t>(step), 0);
 }
 
+// There was no memory to do this node's own step before.
+bool is_unsaid(uint32_t peer, const Outbound& out) {
+  return std::ranges::count(out.let_go, peer) != 0 ||
+         std::ranges::any_of(out.messages, [&](const auto& message) {
+           return message.first == peer && message.second.kind == wire::QueryMessageKind::rest;
+         });
+}
+
 }  // namespace
 
 bool IdleLinks::is_needed(uint32_t node) const {
@@ -50,14 +58,16 @@ void IdleLinks::tick(Outbound& out) {
       continue;
     }
     State& link = links_.try_emplace(peer, State{Stage::idle, context_.now}).first->second;
-    if (context_.now - link.since >= times_.idle) ask(peer, link, out);
+    if (context_.now - *link.since >= times_.idle) ask(peer, link, out);
   }
 }
 
-// Such a peer would have this node's queries wait for it forever.
+// Such a peer would have this node's queries wait for it forever. Its time begins when it has been told.
 void IdleLinks::expire(Outbound& out) {
   for (auto& [peer, link] : links_) {
-    if (link.stage == Stage::idle || context_.now - link.since < times_.limit) continue;
+    if (link.stage == Stage::idle) continue;
+    if (!link.since || is_unsaid(peer, out)) link.since = context_.now;
+    if (context_.now - *link.since < times_.limit) continue;
     out.end_link(peer,
                  base::error(Code::protocol_error, "it did not {} within connect.timeout_ms = {}",
                              link.stage == Stage::asked
@@ -86,7 +96,7 @@ bool IdleLinks::hear(uint32_t peer, wire::RestStep step, Outbound& out) {
     case wire::RestStep::yes:
       if (!is(peer, Stage::asked)) return false;
       out.let_go.push_back(peer);
-      links_.find(peer)->second = {Stage::agreed, context_.now};
+      links_.find(peer)->second = {Stage::agreed};
       context_.cluster.part(peer);
       return false;
     case wire::RestStep::no:
@@ -107,7 +117,7 @@ void IdleLinks::answer(uint32_t peer, Outbound& out) {
   State& link = links_[peer];
   context_.cluster.hold(peer);
   if (context_.cluster.nodes_change() && !is_needed(peer) && hold_(peer, true)) {
-    link = {Stage::agreed, context_.now};
+    link = {Stage::agreed};
     context_.cluster.part(peer);
     return out.take(std::move(yes));
   }

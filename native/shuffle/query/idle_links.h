@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -61,9 +62,10 @@ class IdleLinks {
     asked,   // and this node has asked; held
     agreed,  // both have agreed. It has not ended yet
   };
+  // Between two ticks no time is known: what happens there is `since` the next one.
   struct State {
     Stage stage = Stage::idle;
-    base::Nanoseconds since = 0;
+    std::optional<base::Nanoseconds> since{};
   };
 
   bool is_needed(uint32_t node) const;
