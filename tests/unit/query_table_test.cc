@@ -166,6 +166,32 @@ TEST(QueryTable, cancel_and_stop_of_a_query_not_known_yet_are_remembered) {
   EXPECT_EQ(late->cause().code(), Code::query_cancelled);
 }
 
+TEST(QueryTable, a_query_that_is_cancelled_and_over_before_its_workers_come_tells_them_why) {
+  QueryCluster cluster(2);
+  const auto cancel = [&] {
+    const QueryId id = cluster[0].begin();
+    EXPECT_TRUE(test::is_ok(cluster[1].cancel(id, kCancelled)));
+    cluster[1].on_message(
+        0, message_of(QueryMessageKind::outcome, id, Code::query_cancelled, "enough"));
+    EXPECT_EQ(cluster[1].running_count(), 0u) << "only the cause is kept";
+    return id;
+  };
+  const auto expect_told = [&](const QueryId& id) {
+    test::expect_error(cluster[1].use(id).status(), Code::query_cancelled, {"enough"});
+  };
+  const QueryId oldest = cancel();
+  expect_told(oldest);
+  QueryId latest;
+  for (size_t i = 0; i < EndedQueries::kFailureLimit; ++i) latest = cancel();
+  test::expect_error(cluster[1].use(oldest).status(), Code::query_ended, {});
+  expect_told(latest);
+
+  const QueryId lost = cluster[0].begin();
+  EXPECT_TRUE(test::is_ok(cluster[1].cancel(lost, kCancelled)));
+  cluster[1].on_peer_lost(0, kLost);
+  expect_told(lost);
+}
+
 TEST(QueryTable, a_stop_that_is_repeated_is_kept_once) {
   QueryCluster cluster(2);
   const auto [id, query] = cluster.begin_at(0);

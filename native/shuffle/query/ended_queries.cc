@@ -35,20 +35,31 @@ uint64_t EndedQueries::low_water(uint32_t issuer) const {
   return known == of_issuer_.end() ? 0 : known->second.low_water;
 }
 
-void EndedQueries::remember_failure(const QueryId& id, const Status& outcome) noexcept {
+void EndedQueries::remember_failure(const QueryId& id, const Status& outcome,
+                                    bool was_used) noexcept {
   if (outcome.ok()) return;
   try {
-    failures_.emplace_back(id, outcome);
+    failures_.push_back({id, outcome, was_used});
   } catch (const std::bad_alloc&) {
     return;  // who asks is told that it has ended
   }
   if (failures_.size() > kFailureLimit) failures_.pop_front();
 }
 
-const Status* EndedQueries::failure(const QueryId& id) const {
+const EndedQueries::Failure* EndedQueries::find(const QueryId& id) const {
   const auto known = std::find_if(failures_.rbegin(), failures_.rend(),
-                                  [&](const auto& failure) { return failure.first == id; });
-  return known == failures_.rend() ? nullptr : &known->second;
+                                  [&](const Failure& failure) { return failure.id == id; });
+  return known == failures_.rend() ? nullptr : &*known;
+}
+
+const Status* EndedQueries::failure(const QueryId& id) const {
+  const Failure* const known = find(id);
+  return known == nullptr ? nullptr : &known->cause;
+}
+
+const Status* EndedQueries::failure_before_use(const QueryId& id) const {
+  const Failure* const known = find(id);
+  return known == nullptr || known->was_used ? nullptr : &known->cause;
 }
 
 // What follows the mark without a gap moves it.

@@ -7,7 +7,6 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "faro/query.h"
 #include "faro/status.h"
@@ -30,10 +29,13 @@ class EndedQueries {
   /// A new incarnation begins with none.
   void forget(uint32_t issuer) { of_issuer_.erase(issuer); }
 
-  /// A query is over. Nothing is remembered if it went well, or if there is no memory for it.
-  void remember_failure(const QueryId& id, const Status& outcome) noexcept;
+  /// A query is over, which workers of this node have used or not. Nothing is remembered if it went well, or if there is no
+  /// memory for it.
+  void remember_failure(const QueryId& id, const Status& outcome, bool was_used) noexcept;
   /// Why it failed; nullptr: it did not, or too many have since.
   const Status* failure(const QueryId& id) const;
+  /// The same for a worker of this node that comes late; nullptr also if its workers have used it, and so have ended it.
+  const Status* failure_before_use(const QueryId& id) const;
 
  private:
   static constexpr size_t kUnverifiedLimit = 65536;
@@ -42,10 +44,16 @@ class EndedQueries {
     uint64_t low_water = 0;
     std::set<uint64_t> above;
   };
+  struct Failure {
+    QueryId id;
+    Status cause;
+    bool was_used;
+  };
   static void join(Ended& ended);
+  const Failure* find(const QueryId& id) const;
 
   std::map<uint32_t, Ended> of_issuer_;
-  std::deque<std::pair<QueryId, Status>> failures_;  // the last one at the end
+  std::deque<Failure> failures_;  // the last one at the end
 };
 
 }  // namespace faro::shuffle

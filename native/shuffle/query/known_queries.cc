@@ -254,7 +254,7 @@ void KnownQueries::forget_settled_unverified() {
 void KnownQueries::forget(TrackedQuery& query) {
   const auto known = queries_.find(query.id);
   if (known == queries_.end() || known->second.get() != &query) return;  // a worker still has it
-  context_.ended.remember_failure(query.id, query.outcome());
+  context_.ended.remember_failure(query.id, query.outcome(), query.part().is_used());
   base::log(LogLevel::debug, "{}: query {} has ended: {}", context_.cluster.own_name(),
             query.id.to_string(), query.outcome().ok() ? "done" : "failed");
   const Pointer last = std::move(known->second);

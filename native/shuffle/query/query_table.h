@@ -89,7 +89,8 @@ class QueryTable {
   /// whatever comes of it is to be thrown away, if it has ended, never can have begun or does not concern
   /// that peer.
   std::shared_ptr<Query> hear(const QueryId& id, uint32_t from_node);
-  /// The query for a worker that is going to use it. Errors: query_ended, limit_exceeded.
+  /// The query for a worker that is going to use it. Errors: query_ended, limit_exceeded; its cause, if it has failed and was
+  /// over before a worker of this node has used it.
   Result<std::shared_ptr<Query>> use(const QueryId& id);
   uint32_t node_of_worker(uint32_t worker) const { return context_.cluster.node_of_worker(worker); }
   /// Whether a node does; all do in a query that was not declared.
