@@ -50,12 +50,11 @@ void Handshake::refuse(const Refusal& refusal) {
 }
 
 // An unauthenticated peer must not be able to end the open of a node that has a secret or certificates, whether
-// it dials or listens. What it says is a reason to try again, and is passed on as unverified.
+// it dials or listens. What it says is passed on as unverified.
 Refusal Handshake::as_believed(Refusal refusal) const {
   if (proven()) return refusal;
   refusal.ends_open = false;
   if (!dialled_) return refusal;
-  refusal.retry = true;
   refusal.verified = false;
   refusal.status = base::error(
       refusal.status.code(),
@@ -88,7 +87,7 @@ void Handshake::on_closed(const Status& cause) {
   if (cause.code() == Code::authentication_failed) {  // TLS
     const Status status = base::error(cause.code(), "TLS between {} and {}: {}", ours_.name,
                                       peer_address_, cause.message());
-    return owner_.on_refused(*this, {status, dialled_.has_value(), false, false});
+    return owner_.on_refused(*this, {status, false, false, false});
   }
   owner_.on_refused(*this,
                     {Status(Code::connect_failed, std::string(cause.message())), true, false});

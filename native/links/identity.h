@@ -23,6 +23,9 @@ struct Refusal {
   bool ends_open = true;  // on the refusing side too: its cluster cannot become complete like this
   bool verified = true;  // false: the reason comes from a peer that has not proved that it may join
   bool expected = false;  // nothing is wrong: not logged as a warning
+
+  /// For who has to reach the very peer, and so must not be kept from it by others that answer at its address.
+  bool is_final() const { return verified && !retry; }
 };
 
 /// Threads: network thread. Constant while there are handshakes.

@@ -86,7 +86,7 @@ void LinkMender::on_dial_failed(Dialler& dialler, const Status& cause) {
 
 void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
   const bool is_final =
-      refusal.verified && (!refusal.retry || refusal.status.code() == Code::session_closed);
+      refusal.is_final() || (refusal.verified && refusal.status.code() == Code::session_closed);
   Link* link = waiting(dialler);
   // If the peer has resumed the link meanwhile, that connection may break as well: then it is asked again.
   if (!is_final || link == nullptr || base::planted(base::Plant::old_incarnation_believed))

@@ -183,8 +183,8 @@ bool ClusterOpening::on_dial_refused(uint32_t number, const links::Refusal& refu
     fail(refusal.status, false);
     return false;
   }
-  if (!refusal.retry) fail(refusal.status);
-  return refusal.retry;
+  if (refusal.is_final()) fail(refusal.status);
+  return !refusal.is_final();
 }
 
 bool ClusterOpening::on_detached(const links::Link& link, const Status& cause, bool final) {

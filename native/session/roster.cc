@@ -360,7 +360,7 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
       departed_.failed_to_join(peer, refusal.status);
     // This node had agreed to let the link go, and the peer has not heard that: to it, this process is lost. Or the peer is
     // another process by now.
-    if (refusal.verified && !refusal.retry && departed_.lose_let_go(peer)) {
+    if (refusal.is_final() && departed_.lose_let_go(peer)) {
       const Status lost = base::error(Code::peer_lost, "{} is lost: it refuses this process: {}",
                                       topology_.full_name(peer), refusal.status.message());
       base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());

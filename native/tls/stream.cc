@@ -17,11 +17,26 @@
 namespace faro::tls {
 namespace {
 
-// What the peer says of our certificate or of our TLS comes as an alert.
-bool is_alert(unsigned long error) {
-  const int reason = ERR_GET_REASON(error);
-  return ERR_GET_LIB(error) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET &&
-         reason <= SSL_AD_REASON_OFFSET + UINT8_MAX;
+// What the peer says of our certificate or of our TLS comes as an alert. Other alerts say that something is broken.
+bool is_refusal(unsigned long error) {
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL) return false;
+  switch (ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET) {
+    case SSL_AD_HANDSHAKE_FAILURE:
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_EXPIRED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_CERTIFICATE_REQUIRED:
+    case SSL_AD_UNKNOWN_CA:
+    case SSL_AD_ACCESS_DENIED:
+    case SSL_AD_DECRYPT_ERROR:  // a signature is wrong, as of another authority of the same name
+    case SSL_AD_PROTOCOL_VERSION:
+    case SSL_AD_INSUFFICIENT_SECURITY:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Status refused(std::string text) { return {Code::authentication_failed, std::move(text)}; }
@@ -136,10 +151,11 @@ void Stream::note_failure() {
   const bool closed =
       last == 0 ? error == 0 : ERR_GET_REASON(last) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
   const bool gone = closed || last == 0;
+  const bool is_server = SSL_is_server(session_.get()) == 1;
   if (closed && established_) {
     // A regular end is announced above TLS (BYE, FINISH).
     ended_ = true;
-  } else if (gone && !established_ && SSL_is_server(session_.get()) == 1) {
+  } else if (gone && !established_ && is_server) {
     // The peer has made this side sign without showing a certificate.
     failure_ = refused("the peer left in the TLS handshake, before it had shown a certificate");
   } else if (closed) {
@@ -154,12 +170,13 @@ void Stream::note_failure() {
                             refusal_.empty() ? X509_verify_cert_error_string(why) : refusal_));
   } else if (ERR_GET_REASON(last) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     failure_ = refused("the peer has no certificate");
-  } else if (is_alert(last)) {
+  } else if (is_refusal(last)) {
     failure_ = refused(fmt::format("the peer refuses this node's certificate or TLS: {}",
                                    ERR_reason_error_string(last)));
   } else {
     const char* const reason = ERR_reason_error_string(last);
-    failure_ = refused(fmt::format("TLS failed: {}", reason == nullptr ? "unknown" : reason));
+    failure_ = {is_server ? Code::authentication_failed : Code::connect_failed,
+                fmt::format("TLS failed: {}", reason == nullptr ? "unknown" : reason)};
   }
   ERR_clear_error();
 }

@@ -49,9 +49,9 @@ class Stream {
   /// The last send can only continue once something has been received: the handshake is in progress.
   bool send_waits_for_input() const noexcept;
 
-  /// Why the stream has ended: authentication_failed if either side refused a certificate, or TLS itself, or if
-  /// the dialling side left before it had shown a certificate; connect_failed if the accepting side closed in
-  /// the handshake; peer_lost.
+  /// Why the stream has ended: authentication_failed if either side refused a certificate, or the version of TLS; to the
+  /// accepting side also if TLS failed otherwise, or the dialling side left before it had shown a certificate. To the
+  /// dialling side such a failure is connect_failed: it may succeed the next time. peer_lost.
   Status failure() const;
   /// Whether the peer's certificate is for this name or numeric address, if the policy asks for that. No certificate is for an
   /// empty host.

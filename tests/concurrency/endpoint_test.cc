@@ -607,21 +607,30 @@ TEST(Endpoint, gives_up_dialling_when_the_channel_is_closed) {
   EXPECT_EQ(client.expect_closed(id).code(), Code::closed);
 }
 
+// Who is refused for good must not dial on until then.
+constexpr uint64_t kLongestConnectMs = 86'400'000;
+
 TEST(Endpoint, links_only_with_peers_that_know_the_secret) {
   const test::SecretFile secret;
   const test::SecretFile other(test::kOtherSecret);
-  Config knows, guesses;
+  Config knows, guesses, has_none;
   ASSERT_TRUE(is_ok(knows.set("security.secret_file", secret.path())));
   ASSERT_TRUE(is_ok(guesses.set("security.secret_file", other.path())));
-  ASSERT_TRUE(is_ok(guesses.set("connect.timeout_ms", 100)));
+  for (Config* each : {&knows, &guesses, &has_none})
+    ASSERT_TRUE(is_ok(each->set("connect.timeout_ms", kLongestConnectMs)));
   EndpointSide server(knows);
   EndpointSide friendly(knows);
   const ChannelId id = friendly.connect(server);
   friendly.expect(Kind::opened);
   EXPECT_TRUE(friendly.send(id, "secret"));
   EndpointSide guesser(guesses);
-  const Status cause = guesser.expect_closed(guesser.connect(server));
-  EXPECT_FALSE(cause.ok());
+  EndpointSide simple(has_none);
+  test::expect_error(guesser.expect_closed(guesser.connect(server)), Code::authentication_failed,
+                     {"have different secrets"});
+  test::expect_error(simple.expect_closed(simple.connect(server)), Code::authentication_failed,
+                     {"has a secret", "has none"});
+  test::expect_error(friendly.expect_closed(friendly.connect(simple)), Code::authentication_failed,
+                     {"has a secret", "has none"});
   server.expect(Kind::opened);
   server.expect_frame("secret");
 }
@@ -664,12 +673,21 @@ TEST(Endpoint, takes_a_secret_as_bytes) {
                                      test::bytes_of("0123456789abcdef0123456789abcdef"))));
   ASSERT_TRUE(is_ok(
       other.set_bytes("security.secret_file", test::bytes_of("another one 0123456789abcdef0123"))));
-  ASSERT_TRUE(is_ok(other.set("connect.timeout_ms", 100)));
+  ASSERT_TRUE(is_ok(other.set("connect.timeout_ms", kLongestConnectMs)));
   EndpointSide server(config), client(config), outsider(other);
   client.connect(server);
   client.expect(Kind::opened);
   const ChannelId id = outsider.connect(server);
   expect_contains(outsider.expect_closed(id).message(), "secret");
+}
+
+TEST(Endpoint, refuses_a_certificate_of_another_authority_for_good) {
+  EndpointSide server(config_of_bytes(Authority().issue()));
+  Config config = config_of_bytes(Authority().issue());
+  ASSERT_TRUE(is_ok(config.set("connect.timeout_ms", kLongestConnectMs)));
+  EndpointSide client(config);
+  test::expect_error(client.expect_closed(client.connect(server)), Code::authentication_failed,
+                     {"the peer's certificate is refused"});
 }
 
 /// Endpoints whose certificates are for other hosts than those at which they listen.
@@ -678,7 +696,7 @@ class CertificatesOfElsewhere : public testing::Test {
   Config config_with(const NodeFiles& files, const std::string& peers) {
     Config config = config_of_bytes(files);
     EXPECT_TRUE(is_ok(config.set("security.peers", peers)));
-    EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 300)));
+    EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", kLongestConnectMs)));
     return config;
   }
   // Why the client finds no channel; ok: it has one.

@@ -145,8 +145,8 @@ TEST(SecretHandshakes, refuse_a_wrong_or_missing_secret_on_both_sides_by_name) {
     }
     // Who has a secret believes nobody who has not shown that it knows it.
     EXPECT_EQ(pair.dialling.refused->ends_open, each.dialling.empty());
-    EXPECT_EQ(pair.dialling.refused->retry, !each.dialling.empty());
-    EXPECT_EQ(pair.dialling.refused->verified, each.dialling.empty());
+    EXPECT_FALSE(pair.dialling.refused->retry);
+    EXPECT_EQ(pair.dialling.refused->is_final(), each.dialling.empty());
     EXPECT_EQ(pair.accepting.refused->ends_open, each.ends_accepting) << each.said;
   }
 }
@@ -196,8 +196,7 @@ TEST(SecretHandshakes, nothing_that_is_said_before_the_proof_ends_the_open_of_th
       pair.dialling.wire->handler->on_message(message);
     ASSERT_TRUE(pair.dialling.refused);
     EXPECT_FALSE(pair.dialling.refused->ends_open);
-    EXPECT_TRUE(pair.dialling.refused->retry);
-    EXPECT_FALSE(pair.dialling.refused->verified);
+    EXPECT_FALSE(pair.dialling.refused->is_final());
     test::expect_contains(pair.dialling.refused->status.message(), "unverified");
   }
 }
@@ -209,9 +208,8 @@ TEST(SecretHandshakes, what_the_accepting_side_says_after_its_proof_is_believed)
   pair.run();
   ASSERT_TRUE(pair.dialling.refused);
   EXPECT_FALSE(pair.dialling.admitted);
-  EXPECT_TRUE(pair.dialling.refused->verified);
+  EXPECT_TRUE(pair.dialling.refused->is_final());
   EXPECT_TRUE(pair.dialling.refused->ends_open);
-  EXPECT_FALSE(pair.dialling.refused->retry);
   EXPECT_EQ(pair.dialling.refused->status.message(), "its number is taken");
 }
 

@@ -374,6 +374,32 @@ TEST(TlsStreams, fail_with_who_speaks_without_tls_or_closes) {
   EXPECT_FALSE(closed.dialled.tls()->failure().ok());
 }
 
+// What is broken may go well the next time; who is refused is refused again.
+TEST(TlsStreams, tell_the_dialling_side_a_refusal_from_what_is_broken) {
+  const struct {
+    std::vector<uint8_t> answer;
+    Code code;
+    const char* said;
+  } cases[] = {
+      {{21, 3, 3, 0, 2, 2, SSL_AD_HANDSHAKE_FAILURE}, Code::authentication_failed, "refuses this"},
+      {{21, 3, 3, 0, 2, 2, SSL_AD_UNKNOWN_CA}, Code::authentication_failed, "refuses this"},
+      {{21, 3, 3, 0, 2, 2, SSL_AD_PROTOCOL_VERSION}, Code::authentication_failed, "refuses this"},
+      {{21, 3, 3, 0, 2, 2, SSL_AD_INTERNAL_ERROR}, Code::connect_failed, "internal error"},
+      {{21, 3, 3, 0, 2, 2, SSL_AD_DECODE_ERROR}, Code::connect_failed, "decode error"},
+      {{'H', 'T', 'T', 'P', '/', '1', '.', '1'}, Code::connect_failed, "TLS failed"},
+  };
+  const auto good = load(Authority().issue());
+  for (const auto& each : cases) {
+    Ends ends(good, nullptr);
+    EXPECT_EQ(ends.dialled.send(bytes_of("hello")), -1);
+    EXPECT_GT(ends.accepted.send(std::as_bytes(std::span(each.answer))), 0);
+    ASSERT_TRUE(wait_for_input({&ends.dialled}));
+    std::byte byte;
+    EXPECT_EQ(ends.dialled.receive(std::span(&byte, 1)), -1);
+    expect_error(ends.dialled.tls()->failure(), each.code, {each.said});
+  }
+}
+
 TEST(TlsStreams, carry_bytes_of_any_size_whole_and_in_order_both_ways) {
   Ends ends = met_ends();
   constexpr size_t kBytes = 4 << 20;

@@ -134,7 +134,7 @@ struct ChannelRings {
 class Poller {
  public:
   /// Asks the endpoint at `address` (host:port) for a channel, which this poller serves. `opened` or `closed` tells how that
-  /// ended, within connect.timeout_ms. Errors: invalid_argument (address, ring sizes, greeting), limit_exceeded
+  /// ended, within connect.timeout_ms; at once if either side refuses the other for good. Errors: invalid_argument (address, ring sizes, greeting), limit_exceeded
   /// (EndpointSpec::channel_limit), closed.
   Result<ChannelId> connect(std::string_view address, const ChannelSpec& spec);
 
