@@ -1,14 +1,19 @@
 // Endpoints and their channels, in one process: links that come and go, frames both ways, how channels end.
 #include "faro/endpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/certificates.h"
@@ -18,6 +23,8 @@
 #include "support/raw_peer.h"
 #include "support/secret_file.h"
 #include "support/test_network.h"
+#include "tls/credentials.h"
+#include "tls/socket.h"
 
 namespace faro {
 namespace {
@@ -579,23 +586,30 @@ TEST(Endpoint, that_nobody_listens_at_says_so) {
   expect_contains(cause.message(), "connect.timeout_ms = 50");
 }
 
-TEST(Endpoint, answers_whoever_begins_with_another_protocol) {
-  const std::string_view answer = "this is Faro";
-  const auto bytes = std::as_bytes(std::span(answer));
-  Config config;
-  EndpointSide server(config, {.answer_to_others = {bytes.begin(), bytes.end()}});
+constexpr std::string_view kAnswer = "this is Faro";
+
+EndpointSpec answering() {
+  const auto bytes = test::bytes_of(kAnswer);
+  return {.answer_to_others = {bytes.begin(), bytes.end()}};
+}
+
+// Over TLS, too, in clear: that it does not begin with TLS is seen first.
+TEST_P(Channels, have_an_answer_to_whoever_begins_with_another_protocol) {
+  EndpointSide server(config_, answering());
   test::RawPeer other(server.address());
   other.send_text("GET");  // less than a preamble
-  EXPECT_EQ(other.receive_text(), answer);
+  EXPECT_EQ(other.receive_text(), kAnswer);
   // Not who begins as Faro does.
   test::RawPeer old(server.address());
   wire::Preamble preamble = wire::control_preamble();
   ++preamble.version;
   old.send_bytes(std::as_bytes(std::span(&preamble, 1)));
   EXPECT_EQ(old.receive_text(), "");
+}
 
+TEST(Endpoint, takes_no_long_answer_to_others) {
   const std::vector<std::byte> longer(4097);
-  test::expect_error(Endpoint::open(config, {.answer_to_others = longer}).status(),
+  test::expect_error(Endpoint::open({}, {.answer_to_others = longer}).status(),
                      Code::invalid_argument, {"answer_to_others", "4097", "4096"});
 }
 
@@ -656,6 +670,27 @@ TEST(Endpoint, takes_certificates_as_bytes) {
   server.expect(Kind::opened);
   EXPECT_TRUE(client.send(id, "in secret"));
   server.expect_frame("in secret");
+}
+
+TEST(Endpoint, answers_whoever_speaks_another_protocol_within_tls) {
+  const NodeFiles files = Authority().issue();
+  EndpointSide server(config_of_bytes(files), answering());
+  const auto credentials = tls::Credentials::load(files.resolved()).value();
+  base::UniqueFd fd = test::RawPeer(server.address()).take();
+  ASSERT_EQ(fcntl(fd.get(), F_SETFL, O_NONBLOCK), 0);
+  auto encryption = credentials->dial(fd.get(), "127.0.0.1");
+  tls::Socket other(std::move(fd), std::move(encryption));
+  const auto when_ready = [&](auto attempt) {
+    ssize_t moved = -1;
+    pollfd input{other.get(), POLLIN, 0};
+    while ((moved = attempt()) < 0 && errno == EAGAIN && poll(&input, 1, 10'000) == 1) continue;
+    return moved;
+  };
+  ASSERT_EQ(when_ready([&] { return other.send(test::bytes_of("GET")); }), 3);
+  std::array<std::byte, 64> buffer;
+  const ssize_t got = when_ready([&] { return other.receive(buffer); });
+  ASSERT_GT(got, 0);
+  EXPECT_EQ(test::text_of(std::span(buffer).first(static_cast<size_t>(got))), kAnswer);
 }
 
 TEST(Endpoint, says_what_is_wrong_with_bytes_without_showing_them) {

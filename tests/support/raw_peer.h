@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "wire/control.h"
@@ -50,6 +51,8 @@ class RawPeer {
     send_bytes(std::as_bytes(std::span(&length, 1)));
     send_bytes(message);
   }
+  /// For who goes on by other means.
+  base::UniqueFd take() { return std::move(socket_); }
   /// Says no more. Unlike a close with unread bytes this loses nothing of what was said.
   void end() { shutdown(socket_.get(), SHUT_WR); }
   /// The next message; none at the end of the stream, or after the limit.
