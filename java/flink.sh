@@ -17,6 +17,9 @@ flink_jar() {
 flink_conformance_jar() { flink_module_jar "$flink_conformance_jar" tests/flink; }
 flink_example_jar() { flink_module_jar "$flink_example_jar" examples/flink; }
 
+# What examples/flink/built runs.
+flink_example() { flink_jar && flink_example_jar && flink_class_path examples 2.3.0; }
+
 # flink_module_jar <jar> <folder>
 flink_module_jar() {
   up_to_date "$1" java/pom.xml "$2"/{pom.xml,src} && return

@@ -35,7 +35,7 @@ class FlinkJobs(Contestant):
 
     def command(self, workload: str, parameters: dict) -> Command:
         words = [word for name, value in parameters.items() for word in (f"--{name}", value)]
-        return Command([sys.executable, IN_TURN, ",".join(_CARRIERS.values()), EXAMPLE / "query-bench", _MEMORY, *words])
+        return Command([sys.executable, IN_TURN, ",".join(_CARRIERS.values()), EXAMPLE / "built", "QueryBench", _MEMORY, *words])
 
     def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
         """One for each query, carrier and round; verified if all rounds over both carriers gave the same rows."""

@@ -34,3 +34,4 @@ part guests          ./run softroce
 part guests_faults   ./run softroce faults channel_faults
 part guests_soak     ./run softroce soak
 part guests_sql      ./run softroce sql
+part guests_flink    ./run softroce flink

@@ -2,6 +2,7 @@ package io.faro.examples.flink;
 
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
@@ -55,6 +56,20 @@ final class ClusterOptions {
       description = "slots of each, 1 to 16 (${DEFAULT-VALUE})")
   int slots;
 
+  @Option(
+      names = "--hosts",
+      paramLabel = "ADDRESS",
+      split = ",",
+      description = "addresses of this machine that the TaskManagers have, by turns, such as those of RDMA devices (localhost)")
+  List<String> hosts = List.of("localhost");
+
+  @Option(
+      names = "--start-limit",
+      paramLabel = "SECONDS",
+      defaultValue = "120",
+      description = "in which all TaskManagers have to register (${DEFAULT-VALUE})")
+  int startSeconds;
+
   @Option(names = "--netty", description = "over Flink's own shuffle service, to compare")
   boolean isNetty;
 
@@ -75,6 +90,11 @@ final class ClusterOptions {
   /** Of Flink: config.yaml. */
   Path conf() {
     return home.resolve("examples/flink/conf");
+  }
+
+  /** That of a TaskManager, the first of which is 0. */
+  String host(int taskManager) {
+    return hosts.get(taskManager % hosts.size());
   }
 
   int parallelism() {

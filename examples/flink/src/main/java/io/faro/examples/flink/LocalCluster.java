@@ -28,7 +28,6 @@ import org.apache.flink.configuration.GlobalConfiguration;
  * <p>Threads: one at a time. {@link #start} blocks until all TaskManagers have registered.
  */
 final class LocalCluster implements AutoCloseable {
-  private static final long START_MS = 120_000;
   private static final long END_MS = 2_000; // then a process is killed
   private static final long POLL_MS = 200;
   private static final Pattern REGISTERED = Pattern.compile("\"taskmanagers\":(\\d+)");
@@ -42,6 +41,7 @@ final class LocalCluster implements AutoCloseable {
   private final int rpcPort;
   private final int restPort;
   private final Map<String, Process> processes = new LinkedHashMap<>();
+  private final HttpClient http = HttpClient.newHttpClient();
   private final Thread atExit = new Thread(this::endAll);
 
   LocalCluster(ClusterOptions options) throws IOException {
@@ -78,7 +78,7 @@ final class LocalCluster implements AutoCloseable {
   }
 
   /**
-   * @throws IOException if a process has ended, or not all have registered in two minutes; with the last of its log
+   * @throws IOException if a process has ended, or not all have registered in time; with the last of its log
    */
   void start() throws IOException, InterruptedException {
     Runtime.getRuntime().addShutdownHook(atExit);
@@ -87,19 +87,22 @@ final class LocalCluster implements AutoCloseable {
         "jobmanager",
         List.of("-Xmx512m"),
         "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
-        List.of());
+        Map.of());
     for (int i = 1; i <= options.taskManagers; i++) {
       String name = "taskmanager-" + i;
       start(
           name,
           List.of("-Xmx512m", "-XX:MaxDirectMemorySize=256m"),
           "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
-          List.of("-D", "taskmanager.resource-id=" + name));
+          Map.of(
+              "taskmanager.resource-id", name,
+              "taskmanager.host", options.host(i - 1),
+              "taskmanager.bind-host", options.host(i - 1)));
     }
     awaitAll();
   }
 
-  private void start(String name, List<String> memory, String entryPoint, List<String> arguments) throws IOException {
+  private void start(String name, List<String> memory, String entryPoint, Map<String, String> settings) throws IOException {
     List<String> command = new ArrayList<>();
     if (Files.isExecutable(Path.of("/usr/bin/setpriv"))) {
       command.addAll(List.of("/usr/bin/setpriv", "--pdeathsig", "KILL"));
@@ -109,8 +112,9 @@ final class LocalCluster implements AutoCloseable {
     command.add("-Dlog4j.configurationFile=" + options.conf().resolve("log4j2.properties"));
     OPENED.forEach(each -> command.add("--add-opens=java.base/java." + each + "=ALL-UNNAMED"));
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), entryPoint, "--configDir", options.conf().toString()));
-    command.addAll(arguments);
-    settings().forEach((key, value) -> command.addAll(List.of("-D", key + "=" + value)));
+    Map<String, String> all = new LinkedHashMap<>(settings);
+    all.putAll(settings());
+    all.forEach((key, value) -> command.addAll(List.of("-D", key + "=" + value)));
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log(name).toFile());
     builder.environment().put("FLINK_CONF_DIR", options.conf().toString());
     processes.put(name, builder.start());
@@ -136,12 +140,12 @@ final class LocalCluster implements AutoCloseable {
   }
 
   private void awaitAll() throws IOException, InterruptedException {
-    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MS);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(options.startSeconds);
     while (registered() < options.taskManagers) {
       check();
       if (System.nanoTime() > end) {
         throw new IOException(
-            "Only " + registered() + " TaskManagers have registered in " + START_MS / 1000 + " s: " + folder);
+            "Only " + registered() + " TaskManagers have registered in " + options.startSeconds + " s: " + folder);
       }
       Thread.sleep(POLL_MS);
     }
@@ -167,7 +171,7 @@ final class LocalCluster implements AutoCloseable {
           HttpRequest.newBuilder(URI.create("http://localhost:" + restPort + "/overview"))
               .timeout(Duration.ofSeconds(5))
               .build();
-      String answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString()).body();
+      String answer = http.send(request, HttpResponse.BodyHandlers.ofString()).body();
       Matcher found = REGISTERED.matcher(answer);
       return found.find() ? Integer.parseInt(found.group(1)) : 0;
     } catch (IOException notYet) {
