@@ -4,7 +4,7 @@ readonly flink_jar=java/faro-flink/target/faro-flink-0.1.0.jar
 readonly flink_conformance_jar=tests/flink/target/faro-flink-conformance-0.1.0.jar
 readonly flink_example_jar=examples/flink/target/faro-flink-example-0.1.0.jar
 
-readonly python=$root/build/flink/python # with PyFlink
+readonly pyflink_folder=$root/build/flink/python # with PyFlink
 
 # Packs java/faro-flink: what an operator puts into Flink's lib/, for every version of Flink.
 flink_jar() {
@@ -56,14 +56,14 @@ flink_jars_are_there() {
 pyflink() {
   local wanted
   wanted=$(listed flink-pypi)
-  [[ $(cat "$python/version" 2>/dev/null) != "$wanted" ]] || return 0
+  [[ $(cat "$pyflink_folder/version" 2>/dev/null) != "$wanted" ]] || return 0
   packages flink
   step "installing $wanted from PyPI into build/flink/python"
-  rm -rf "$python"
-  python3 -m venv "$python"
-  quietly "$python/bin/python" -m pip install --disable-pip-version-check "$wanted" || fail "$wanted could not be installed"
-  printf '%s\n' "$wanted" >"$python/version"
+  rm -rf "$pyflink_folder"
+  python3 -m venv "$pyflink_folder"
+  quietly "$pyflink_folder/bin/python" -m pip install --disable-pip-version-check "$wanted" || fail "$wanted could not be installed"
+  printf '%s\n' "$wanted" >"$pyflink_folder/version"
 }
 
 # Where PyFlink, if it is installed, has Flink's distribution: lib/, opt/, bin/, conf/.
-pyflink_home() { compgen -G "$python/lib/python3*/site-packages/pyflink" || true; }
+pyflink_home() { compgen -G "$pyflink_folder/lib/python3*/site-packages/pyflink" || true; }
