@@ -192,6 +192,23 @@ TEST(QueryTable, a_query_that_is_cancelled_and_over_before_its_workers_come_tell
   expect_told(lost);
 }
 
+TEST(QueryTable, ends_although_a_node_cancels_it_and_no_plan_ever_reaches_that_node) {
+  QueryCluster cluster(3);
+  const auto [id, first] = cluster.begin_at(0);
+  const auto second = cluster.use(1, id);
+  EXPECT_TRUE(test::is_ok(cluster[2].cancel(id, kCancelled)));
+  cluster.deliver_all();
+  for (uint32_t worker = 0; worker < 4; ++worker) {
+    cluster[worker / 2].end(worker < 2 ? *first : *second, worker);
+  }
+  cluster.deliver_all();
+  for (const auto& query : {first, second}) {
+    EXPECT_TRUE(query->outcome_known());
+    EXPECT_EQ(query->cause().code(), Code::query_cancelled);
+  }
+  for (uint32_t n = 0; n < 3; ++n) EXPECT_EQ(cluster[n].running_count(), 0u) << "node " << n;
+}
+
 TEST(QueryTable, a_stop_that_is_repeated_is_kept_once) {
   QueryCluster cluster(2);
   const auto [id, query] = cluster.begin_at(0);

@@ -70,8 +70,8 @@ bool PeerMessages::on_fail(uint32_t peer, const wire::QueryMessage& message, Out
   const Status told = status_of(message, context_.cluster.node_count());
   const bool alert = query->fail_by_peer(
       peer, told.ok() ? Status(Code::query_failed, "failed without a cause") : told, out);
-  // A query that has failed before anybody here has heard of it is over here: its coordinator need not wait.
-  if (!decides(id) && query->unverified() != nullptr && query->failed() && !query->outcome_known())
+  // A query that has failed before anybody here uses it is over here: its coordinator need not wait.
+  if (!decides(id) && query->is_over_before_use())
     out.send(id.issuer, ended_of(id, own, query->cause(), 0));
   // Perhaps it only asks.
   if (decides(id) && had_failed) {
