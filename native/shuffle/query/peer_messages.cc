@@ -8,6 +8,16 @@
 #include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
+namespace {
+
+/// It has failed, and its coordinator has not decided; but no worker of this node need ever use it: it is unverified, or it
+/// was cancelled on a node of a fixed list before any of them did.
+bool is_over_before_use(const TrackedQuery& query, const ClusterView& cluster) {
+  if (!query.failed() || query.outcome_known()) return false;
+  return query.unverified() != nullptr || (!cluster.nodes_change() && !query.part().is_used());
+}
+
+}  // namespace
 
 bool PeerMessages::handle(uint32_t peer, const wire::QueryMessage& message, Outbound& out) {
   using Kind = wire::QueryMessageKind;
@@ -71,7 +81,7 @@ bool PeerMessages::on_fail(uint32_t peer, const wire::QueryMessage& message, Out
   const bool alert = query->fail_by_peer(
       peer, told.ok() ? Status(Code::query_failed, "failed without a cause") : told, out);
   // A query that has failed before anybody here uses it is over here: its coordinator need not wait.
-  if (!decides(id) && query->is_over_before_use())
+  if (!decides(id) && is_over_before_use(*query, context_.cluster))
     out.send(id.issuer, ended_of(id, own, query->cause(), 0));
   // Perhaps it only asks.
   if (decides(id) && had_failed) {

@@ -314,11 +314,6 @@ bool TrackedQuery::is_for_late_workers() const {
   return failed() && (unverified_ || part_.is_to_be_used());
 }
 
-bool TrackedQuery::is_over_before_use() const {
-  if (!failed() || outcome_known()) return false;
-  return unverified_ || (!context_.cluster.nodes_change() && !part_.is_used());
-}
-
 // Where nodes come and go, nobody else can tell its workers how it has ended: its issuer may still be to come, or another
 // process has that number when they come.
 bool TrackedQuery::is_over() const {

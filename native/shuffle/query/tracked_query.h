@@ -83,9 +83,6 @@ class TrackedQuery final : public Query {
   /// It has failed, and local workers may still come that are to be told why: it is unverified; or it is declared, none of
   /// them has used it, and not all that are declared have ended it. So the outcome alone does not end it here.
   bool is_for_late_workers() const;
-  /// It has failed, and its coordinator has not decided; but no worker here need ever use it: it is unverified, or it was
-  /// cancelled on a node of a fixed list before any of them did.
-  bool is_over_before_use() const;
   /// It can be forgotten: its outcome is known, every local worker that takes part has ended it if one has used it, and all that
   /// its coordinator, this node, tells have confirmed that. Where nodes come and go, each local worker that is declared has
   /// to have ended it, whether or not one has used it.
