@@ -12,7 +12,7 @@ namespace {
 
 /// It has failed, and its coordinator has not decided; but no worker of this node need ever use it: it is unverified, or it
 /// was cancelled on a node of a fixed list before any of them did.
-bool is_over_before_use(const TrackedQuery& query, const ClusterView& cluster) {
+bool is_over_before_use(TrackedQuery& query, const ClusterView& cluster) {
   if (!query.failed() || query.outcome_known()) return false;
   return query.unverified() != nullptr || (!cluster.nodes_change() && !query.part().is_used());
 }
