@@ -165,6 +165,15 @@ TEST(QueryChanges, a_node_that_is_not_linked_is_drained_when_those_that_are_have
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
 }
 
+TEST(QueryChanges, a_node_that_is_lost_and_then_drained_is_lost_for_the_first_reason) {
+  QueryCluster cluster(3, true);
+  for (const char* why : {"it gave up", "node 2 was drained"})
+    cluster[0].on_peer_lost(2, Status(Code::peer_lost, why));
+  const QueryId id = cluster[1].begin();
+  EXPECT_TRUE(is_ok(cluster[0].declare(id, {0, 2, 4})));
+  expect_error(cluster.use(0, id)->cause(), Code::peer_lost, {"it gave up"});
+}
+
 TEST(QueryChanges, rows_that_come_before_their_issuer_is_known_fail_the_query) {
   QueryCluster cluster(3, true);
   cluster[0].on_peer_lost(1, Status(Code::peer_lost, "it was removed"));

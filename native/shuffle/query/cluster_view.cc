@@ -66,7 +66,7 @@ void ClusterView::lose(uint32_t node, const Status& cause, uint64_t begun) {
   held_.erase(node);
   to_come_.erase(node);
   parted_.erase(node);
-  losses_.insert_or_assign(node, cause);
+  losses_.try_emplace(node, cause);  // that it is drained then is not why it is lost
   begun_before_[node] = begun;
 }
 
