@@ -20,20 +20,21 @@ namespace faro::test {
 /// Threads: one. Blocks: receive, at most its limit.
 class RawPeer {
  public:
-  /// `address`: "127.0.0.1:port". It calls from `host`.
-  explicit RawPeer(const std::string& address, const char* host = "127.0.0.1")
+  /// `address`: host:port, with the host as a number, or the loopback. It calls from `host`; without one, from the address of the
+  /// one that it calls.
+  explicit RawPeer(const std::string& address, const char* host = nullptr)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in from{};
-    from.sin_family = AF_INET;
-    inet_pton(AF_INET, host, &from.sin_addr);
-    connected_ = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0;
+    const size_t colon = address.rfind(':');
     sockaddr_in to{};
     to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port =
-        htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
-    connected_ = connected_ &&
-                 ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+    if (inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr) != 1)
+      to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in from = to;
+    if (host != nullptr) inet_pton(AF_INET, host, &from.sin_addr);
+    to.sin_port = htons(static_cast<uint16_t>(std::atoi(address.substr(colon + 1).c_str())));
+    connected_ =
+        ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
+        ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
   }
 
   bool connected() const { return connected_; }

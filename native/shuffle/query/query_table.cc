@@ -177,7 +177,7 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
     query = closed_.ok() ? known_.find_or_make(id) : closed_;
     if (!query.ok()) {
       const Status* const failure = context_.ended.failure_before_use(id);
-      if (closed_.ok() && failure != nullptr) query = *failure;
+      if (failure != nullptr && query.status().code() == Code::query_ended) query = *failure;
       link_waits_.refuse(id, query.status());
       return false;
     }
