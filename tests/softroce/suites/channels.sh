@@ -16,7 +16,7 @@ for driver in rxe siw; do
   step "$driver over a switch"
   rdma_over "$driver" 1 2
   before=$(resources)
-  on_addresses 2 passes endpoint_test 'over/*/verbs' 30
+  on_addresses 2 passes endpoint_test 'over/*/verbs' 31
   expect_resources "$before"
   on_addresses 2 passes channel_budget_test 'over/ChannelBudget.is_told*/verbs' 3
   expect_resources "$before"
