@@ -3,7 +3,7 @@
 CREATE TABLE numbers (
   n BIGINT,
   happened AS TO_TIMESTAMP_LTZ(n / 10, 3),
-  WATERMARK FOR happened AS happened
+  WATERMARK FOR happened AS happened - INTERVAL '0.001' SECOND -- ten rows have the same time
 ) WITH (
   'connector' = 'datagen', 'rows-per-second' = '1000000000', 'fields.n.kind' = 'sequence', 'fields.n.start' = '0', 'fields.n.end' = '${last}'
 );
