@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from statistics import median
 
+import programs
 from contestant import Contestant, Result
 from peer_rounds import printed
 from programs import JAVA, ROOT, Command
@@ -69,10 +70,7 @@ class Flink(Contestant):
         self._ssl = ssl
 
     def missing(self) -> str | None:
-        for what in (JAR, AGENT, CLASS_PATH):
-            if not what.exists():
-                return f"{what.relative_to(ROOT)} is not there: Flink's jars or what runs beside them could not be had"
-        return None
+        return programs.not_built("Flink's jars or what runs beside them", JAR, AGENT, CLASS_PATH)
 
     def version(self) -> str:
         return "Flink " + CLASS_PATH.stem.removeprefix("tests-")

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import programs
 from contestant import Contestant, Result
 from measurement import Comparison, Measurements
 from programs import ROOT, Command
@@ -25,10 +26,7 @@ class FlinkJobs(Contestant):
     expected_seconds = 900
 
     def missing(self) -> str | None:
-        for what in (*JARS, CLASS_PATH):
-            if not what.exists():
-                return f"{what.relative_to(ROOT)} is not there: Flink's jars or what runs beside them could not be had"
-        return None
+        return programs.not_built("Flink's jars or what runs beside them", *JARS, CLASS_PATH)
 
     def version(self) -> str:
         return "Flink " + CLASS_PATH.stem.removeprefix("examples-")

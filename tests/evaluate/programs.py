@@ -53,6 +53,12 @@ def found(program: str | Path, source: str) -> str | None:
     return f"{Path(program).name} is not there ({source})"
 
 
+def not_built(what: str, *files: Path) -> str | None:
+    """None if all of them are there, else which one is not; `what` could not be had then."""
+    absent = next((file for file in files if not file.exists()), None)
+    return absent and f"{absent.relative_to(ROOT)} is not there: {what} could not be had"
+
+
 def run(command: Command, time_limit_s: float, processor: int | None = None) -> str:
     """Its standard output. Blocks; nothing of it is left when it returns. Raises Failed."""
     with ExitStack() as ends:

@@ -10,8 +10,8 @@
 namespace faro::shuffle {
 namespace {
 
-/// It has failed, and its coordinator has not decided; but no worker of this node need ever use it: it is unverified, or it
-/// was cancelled on a node of a fixed list before any of them did.
+/// It has failed, its coordinator has not decided, and no worker of this node need ever use it: it is unverified, or the nodes
+/// are a fixed list and none of them has used it yet, as when it was cancelled here.
 bool is_over_before_use(TrackedQuery& query, const ClusterView& cluster) {
   if (!query.failed() || query.outcome_known()) return false;
   return query.unverified() != nullptr || (!cluster.nodes_change() && !query.part().is_used());
