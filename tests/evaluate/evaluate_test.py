@@ -409,8 +409,9 @@ class OfFlinksJobs(unittest.TestCase):
         self.assertFalse(any(one.verified for _, one in other))
 
     def test_one_that_takes_more_in_every_round_is_named(self):
-        even = jobs("q01", [(10, 10), (10, 10)], [(9, 9), (11, 11)])
-        self.assertEqual(self.goal("time").judged(Measurements(even)).verdict, "yes")
+        even = jobs("q01", [(10, 10), (20, 20)], [(9, 9), (22, 22)])  # each round is compared with the same round
+        judged = self.goal("time").judged(Measurements(even))
+        self.assertEqual((judged.verdict, judged.measured), ("yes", "medians of 1 queries 1.00 to 1.00 ×"))
         judged = self.goal("time").judged(Measurements(even + jobs("q02", [(10, 10), (10, 10)], [(12, 10), (14, 10)])))
         self.assertEqual(judged.verdict, "no")
         self.assertIn("q02 on 2 1.30 × (1.20 to 1.40)", judged.measured)
