@@ -1,7 +1,9 @@
 package io.faro.examples.flink;
 
 import java.io.IOException;
-import java.net.ServerSocket;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -40,6 +42,7 @@ final class LocalCluster implements AutoCloseable {
   private final Path folder;
   private final int rpcPort;
   private final int restPort;
+  private final List<Socket> held = new ArrayList<>();
   private final Map<String, Process> processes = new LinkedHashMap<>();
   private final HttpClient http = HttpClient.newHttpClient();
   private final Thread atExit = new Thread(this::endAll);
@@ -47,11 +50,17 @@ final class LocalCluster implements AutoCloseable {
   LocalCluster(ClusterOptions options) throws IOException {
     this.options = options;
     folder = options.folder().resolve("run-" + ProcessHandle.current().pid());
-    try (ServerSocket rpc = new ServerSocket(0);
-        ServerSocket rest = new ServerSocket(0)) {
-      rpcPort = rpc.getLocalPort();
-      restPort = rest.getLocalPort();
-    }
+    rpcPort = hold();
+    restPort = hold();
+  }
+
+  /** A port that the system gives to nobody else until the JobManager listens there, which may, as the socket here does not. */
+  private int hold() throws IOException {
+    Socket socket = new Socket();
+    held.add(socket);
+    socket.setReuseAddress(true);
+    socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    return socket.getLocalPort();
   }
 
   /** That of who submits jobs to it. */
@@ -184,6 +193,13 @@ final class LocalCluster implements AutoCloseable {
   public void close() {
     endAll();
     remove(folder.resolve("tmp"));
+    for (Socket each : held) {
+      try {
+        each.close();
+      } catch (IOException ignored) {
+        // It was never connected.
+      }
+    }
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException exiting) {
