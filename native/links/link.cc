@@ -133,6 +133,7 @@ void Link::come_up() {
     if (!data.ok()) return suspend(data.status());
     made_ = std::move(*data);
   }
+  owner_.on_made(*this, *made_);
   data_.store(made_.get(), std::memory_order_release);
   state_.advance(is_mended ? LinkState::mending : LinkState::up);
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice()->transport);

@@ -57,6 +57,8 @@ class Link final : private ControlConnection::Handler,
     /// A link that was only admitted has ended. `final`: the peer says that it is no use to try again.
     /// `cause` does not name the peer.
     virtual void on_detached(Link& link, const Status& cause, bool final) = 0;
+    /// Its data link, which other threads cannot have yet: data() is null.
+    virtual void on_made(Link&, transport::DataLink&) {}
     virtual void on_up(Link& link) = 0;
     /// A link that was being set up, or was up, is lost. `cause` does not name the peer.
     virtual void on_lost(Link& link, const Status& cause) = 0;

@@ -64,6 +64,12 @@ bool LinkFactory::can_set_up(const links::Link& link) {
          (!link.context().initiator || link.choice());
 }
 
+bool LinkFactory::is_awaited(const links::LinkTable& links) {
+  bool any = false;
+  links.for_each([&](const links::Link& link) { any = any || can_set_up(link); });
+  return any;
+}
+
 Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
   const bool is_chosen = link.choice().has_value();
   const auto transport =

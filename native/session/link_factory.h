@@ -34,6 +34,8 @@ class LinkFactory {
   /// Whether this side can set this link up: the link is admitted and, if the peer chooses the transport, its choice is
   /// known.
   static bool can_set_up(const links::Link& link);
+  /// Whether there is such a link, which the last round did not set up.
+  static bool is_awaited(const links::LinkTable& links);
   /// Sets the link up. `checks_room`: check the limits again, because the link was not known when the session
   /// allocated. Errors, which say why there is no link: transport_unavailable, resource_limit, system_error.
   Status set_up(links::Link& link, bool checks_room) const;

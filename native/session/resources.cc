@@ -201,8 +201,7 @@ Status Resources::start_metrics() {
 
 // ---------------------------------------------------------------------------------------- counters
 
-void Resources::count_link(uint32_t number, transport::DataLink& data, uint64_t incarnation,
-                           bool connected) {
+void Resources::count_rings(uint32_t number, transport::DataLink& data) {
   const Node& node = topology_.node(number);
   const ring::Layout out = topology_.outgoing(number);
   const ring::Layout in = topology_.incoming(number);
@@ -215,6 +214,11 @@ void Resources::count_link(uint32_t number, transport::DataLink& data, uint64_t 
       }
     }
   }
+}
+
+void Resources::show_link(uint32_t number, const transport::DataLink& data, uint64_t incarnation,
+                          bool connected) {
+  const Node& node = topology_.node(number);
   counters::Peer peer;
   peer.incarnation = incarnation;
   peer.first_worker = node.first_worker;

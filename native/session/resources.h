@@ -70,9 +70,11 @@ class Resources {
   const std::shared_ptr<transport::DataLink>& local_link() const { return local_link_; }
   counters::CounterFile& counters() { return *counters_; }
 
-  /// Connects the node's data link with the counter file. Call it when the link is up, before any worker uses it.
-  /// `connected`: how the file shows the link.
-  void count_link(uint32_t node, transport::DataLink& data, uint64_t incarnation, bool connected);
+  /// Has the rings of the node's data link counted in the counter file. Call it before any worker has the link.
+  void count_rings(uint32_t node, transport::DataLink& data);
+  /// Shows the link in the counter file.
+  void show_link(uint32_t node, const transport::DataLink& data, uint64_t incarnation,
+                 bool connected);
   void count_lost(uint32_t node);
   /// The number is that of no node any more.
   void count_removed(uint32_t node);

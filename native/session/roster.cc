@@ -140,8 +140,9 @@ void Roster::finish_opening() {
     const bool is_own = node.number == topology_.self();
     if (!is_own && topology_.address(node.number).empty()) continue;
     const auto data = is_own ? resources_.local_link() : links_.data(node.number);
-    resources_.count_link(node.number, *data, node.incarnation,
-                          is_own || links_.connected(node.number));
+    resources_.count_rings(node.number, *data);
+    resources_.show_link(node.number, *data, node.incarnation,
+                         is_own || links_.connected(node.number));
     count_mendings(links_, resources_, node.number);
   }
   resources_.counters().opened();
@@ -186,7 +187,9 @@ bool Roster::round(base::Nanoseconds until) {
 
 base::Nanoseconds Roster::next_deadline() const {
   const bool is_closing = phase_ == Phase::closing;
-  if (may_set_up() || (is_closing && links_.all_detached())) return 0;
+  const bool sets_up = linking() && resources_.allocated() && !(opening_ && opening_->failed());
+  if (sets_up && LinkFactory::is_awaited(links_)) return 0;
+  if (is_closing && links_.all_detached()) return 0;
   base::Nanoseconds next =
       std::min(monitor_.next_deadline(phase_ == Phase::open), admission_.next_deadline());
   if (is_closing) next = std::min(next, closing_deadline_);
@@ -209,14 +212,6 @@ void Roster::look_at_times() {
   if (phase_ == Phase::closing && (links_.all_detached() || now >= closing_deadline_))
     finish_closing();
   each.rethrow();
-}
-
-// Whether a link waits for its setup to begin, which the last round did not do.
-bool Roster::may_set_up() const {
-  if (!linking() || !resources_.allocated() || (opening_ && opening_->failed())) return false;
-  bool any = false;
-  links_.for_each([&](const links::Link& link) { any = any || LinkFactory::can_set_up(link); });
-  return any;
 }
 
 // Begins when every peer is known, and runs again for links that come later because their connection broke or
@@ -430,7 +425,7 @@ void Roster::send(uint32_t node, std::span<const std::byte> message) {
 void Roster::add_node(uint32_t node, std::string address) {
   if (phase_ != Phase::open) return;
   topology_.set_address(node, std::move(address));
-  resources_.count_link(node, *links_.data(node), 0, false);
+  resources_.show_link(node, *links_.data(node), 0, false);
   identity_.hosts[node] = topology_.host(node);
 }
 
@@ -496,12 +491,16 @@ void Roster::on_detached(links::Link& link, const Status& cause, bool final) {
   if (phase_ == Phase::open || opening_->on_detached(link, cause, final)) retry(peer, cause);
 }
 
+void Roster::on_made(links::Link& link, transport::DataLink& data) {
+  if (phase_ == Phase::open) resources_.count_rings(link.place(), data);
+}
+
 void Roster::on_up(links::Link& link) {
   if (phase_ != Phase::open) return;
   const uint32_t peer = link.place();
   base::log(LogLevel::info, "{}: {} has joined and is linked by {}", identity_.name, link.name(),
             links::transport_name(link));
-  resources_.count_link(peer, *link.data(), link.peer().incarnation, true);
+  resources_.show_link(peer, *link.data(), link.peer().incarnation, true);
   count_mendings(links_, resources_, peer);
   links_.note_up();
   nodes_.note_linked(peer);

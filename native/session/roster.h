@@ -86,7 +86,6 @@ class Roster final : public links::Rounds,
   void look_at_times();
   /// Links may still come up.
   bool linking() const { return phase_ == Phase::opening || phase_ == Phase::open; }
-  bool may_set_up() const;
   void set_up_links();
 
   void add_link(uint32_t peer, bool initiator, std::string address,
@@ -107,6 +106,7 @@ class Roster final : public links::Rounds,
   void on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) override;
   // Link::Owner
   void on_detached(links::Link& link, const Status& cause, bool final) override;
+  void on_made(links::Link& link, transport::DataLink& data) override;
   void on_up(links::Link& link) override;
   void on_lost(links::Link& link, const Status& cause) override;
   void on_left(links::Link& link) override;

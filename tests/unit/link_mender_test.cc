@@ -142,11 +142,15 @@ class LinkThatIsNearlyUp : public testing::TestWithParam<bool>, private Link::Ow
   LinkTable links_{3, 4096};
   LinkMender mender_{network_, ours_.identity, links_};
   Link* link_ = nullptr;
+  bool is_told_first_ = false;  // of its rings, before others can have them
   bool has_come_up_ = false;
   Status loss_;
 
  private:
   void on_detached(Link&, const Status&, bool) override {}
+  void on_made(Link& link, transport::DataLink& data) override {
+    is_told_first_ = link.data() == nullptr && links_.data(peer_number_).get() != &data;
+  }
   void on_up(Link&) override { has_come_up_ = true; }
   void on_lost(Link&, const Status& cause) override { loss_ = cause; }
   void on_left(Link&) override {}
@@ -160,6 +164,14 @@ std::string side_of(const testing::TestParamInfo<bool>& each) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BySideThat, LinkThatIsNearlyUp, testing::Bool(), side_of);
+
+// Workers that begin to use them would not be counted where the owner counts.
+TEST_P(LinkThatIsNearlyUp, tells_its_owner_of_its_rings_before_other_threads_have_them) {
+  EXPECT_FALSE(is_told_first_);
+  first_->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+  ASSERT_TRUE(has_come_up_);
+  EXPECT_TRUE(is_told_first_);
+}
 
 // To the peer it may be up.
 TEST_P(LinkThatIsNearlyUp, comes_up_if_the_peer_mends_it) {
@@ -179,6 +191,7 @@ TEST_P(LinkThatIsNearlyUp, comes_up_if_the_peer_mends_it) {
   }
   EXPECT_TRUE(link_->state().is(LinkState::mending));
   EXPECT_TRUE(has_come_up_);
+  EXPECT_TRUE(is_told_first_);
   EXPECT_NE(links_.data(peer_number_).get(), nullptr);
   last_->handler->on_message(wire::encode_resume({}));
   if (has_dialled_)
