@@ -22,6 +22,7 @@ import java.lang.ref.WeakReference;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -38,6 +39,7 @@ import java.util.function.Consumer;
 import java.util.logging.LogRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -133,6 +135,21 @@ class EndpointTest {
       assertEquals(client.connect(server, SMALL), client.expectOpened());
       outsider.connect(server, SMALL);
       assertEquals(ChannelEvents.Kind.CLOSED, outsider.next().kind());
+    }
+  }
+
+  @Test
+  void takesCertificatesAsBytes(@TempDir Path folder) throws Exception {
+    SelfSigned right = SelfSigned.make(folder, "right");
+    SelfSigned wrong = SelfSigned.make(folder, "wrong");
+    EndpointSpec spec = new EndpointSpec();
+    try (EndpointSide server = new EndpointSide(spec, right::give);
+        EndpointSide client = new EndpointSide(spec, right::give);
+        EndpointSide outsider = new EndpointSide(spec, to -> wrong.give(to, right))) {
+      assertEquals(client.connect(server, SMALL), client.expectOpened());
+      long refused = outsider.connect(server, SMALL);
+      assertEquals(ChannelEvents.Kind.CLOSED, outsider.next().kind());
+      assertEquals(Code.AUTHENTICATION_FAILED, outsider.poller.failure(refused).code());
     }
   }
 
