@@ -11,10 +11,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,6 +29,7 @@
 #include "support/crowded_network.h"
 #include "support/log_lines.h"
 #include "support/pausable_network.h"
+#include "support/secret_file.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
 
@@ -238,6 +242,101 @@ TEST_F(JoinsByCertificate, a_node_with_a_certificate_may_listen_beyond_loopback)
   Pairs settings = files.settings();
   settings.emplace_back("security.open", "0");
   EXPECT_TRUE(is_ok(OpeningNode(plan, 0, settings).status()));
+}
+
+/// Nodes whose certificate is for another host than those at which they listen.
+class NodesOfElsewhere : public JoinsByCertificate {
+ protected:
+  /// What opening says at either node, with their files and whom they admit (security.peers).
+  static std::array<Status, 2> open(const std::array<NodeFiles, 2>& files,
+                                    const std::array<std::string, 2>& peers,
+                                    const Pairs& common = {}) {
+    ClusterPlan plan(2, common);
+    ThreadCluster cluster(plan, [&](uint32_t node) {
+      Pairs settings = files[node].settings();
+      settings.emplace_back("security.peers", peers[node]);
+      return settings;
+    });
+    return {cluster.status(0), cluster.status(1)};
+  }
+  /// That neither opens; what node 1, which dials, says.
+  static std::string refusal(const std::array<NodeFiles, 2>& files,
+                             const std::array<std::string, 2>& peers) {
+    const auto said = open(files, peers, {{"connect.timeout_ms", "1500"}});
+    EXPECT_FALSE(said[0].ok());
+    EXPECT_EQ(said[1].code(), Code::authentication_failed);
+    return std::string(said[1].message());
+  }
+  static void expect_open(const std::array<NodeFiles, 2>& files,
+                          const std::array<std::string, 2>& peers) {
+    for (const Status& status : open(files, peers)) EXPECT_TRUE(is_ok(status));
+  }
+
+  const NodeFiles files_ = authority_.issue({.hosts = {"elsewhere.test"}});
+  const std::array<NodeFiles, 2> same_ = {files_, files_};
+};
+
+TEST_F(NodesOfElsewhere, are_admitted_by_their_authority_alone_where_both_say_so) {
+  expect_open(same_, {"authority", "authority"});
+  expect_open({files_, authority_.issue({.hosts = {"another.test"}})}, {"authority", "authority"});
+  expect_contains(refusal(same_, {"authority", "host"}), "mismatch");
+  expect_contains(refusal(same_, {"host", "authority"}), "its certificate is not for");
+  const NodeFiles foreign = Authority().issue({.hosts = {"elsewhere.test"}});
+  expect_contains(refusal({files_, foreign}, {"authority", "authority"}), "certificate is refused");
+}
+
+TEST_F(NodesOfElsewhere, are_admitted_by_the_fingerprint_that_a_refusal_shows) {
+  const std::string none(64, '0');
+  const std::string text = refusal(same_, {none, none});
+  expect_contains(text, "is none of the 1 that security.peers names");
+  const std::string before = "its SHA-256 fingerprint ";
+  ASSERT_NE(text.find(before), text.npos);
+  const std::string shown = text.substr(text.find(before) + before.size(), 64);
+  expect_open(same_, {shown, none + "," + shown});
+  expect_contains(refusal(same_, {none, shown}), "refuses this node's certificate");
+  // Whoever has signed it: each admits the other's only.
+  const std::array<NodeFiles, 2> two = {files_, Authority().issue({.hosts = {"another.test"}})};
+  expect_contains(refusal(two, {shown, shown}), "refuses this node's certificate");
+}
+
+TEST_F(JoinsByCertificate, nodes_that_are_given_secret_certificate_key_and_authority_as_bytes) {
+  const auto content = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ClusterPlan addresses(2);
+  const NodeFiles right = files_for(addresses, authority_);
+  const NodeFiles foreign = files_for(addresses, Authority());
+  const struct {
+    const NodeFiles& files_of_one;
+    std::string_view secret_of_one;
+    const char* said_by_one;  // null: it opens
+  } cases[] = {{right, kSecret, nullptr},
+               {right, kOtherSecret, "have different secrets"},
+               {foreign, kSecret, "certificate is refused: "}};
+  for (const auto& each : cases) {
+    ClusterPlan plan(2, {{"security.tls", "on"}});
+    plan.amend([&](uint32_t node, Config& config) {
+      const NodeFiles& files = node == 0 ? right : each.files_of_one;
+      const std::string_view secret = node == 0 ? kSecret : each.secret_of_one;
+      for (const auto& [name, bytes] :
+           {std::pair{"security.certificate", content(files.certificate())},
+            {"security.key", content(files.key())},
+            {"security.authority", content(files.authority())},
+            {"security.secret_file", std::string(secret)}})
+        EXPECT_TRUE(is_ok(config.set_bytes(name, std::as_bytes(std::span(bytes)))));
+      if (each.said_by_one == nullptr) return;
+      EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 1500)));
+    });
+    ThreadCluster cluster(plan);
+    if (each.said_by_one == nullptr) {
+      EXPECT_TRUE(cluster.all_open()) << cluster.problems();
+      continue;
+    }
+    EXPECT_FALSE(cluster.status(0).ok());
+    EXPECT_EQ(cluster.status(1).code(), Code::authentication_failed);
+    expect_contains(cluster.status(1).message(), each.said_by_one);
+  }
 }
 
 TEST_F(JoinsByCertificate, rows_over_verbs_are_never_taken_for_encrypted) {

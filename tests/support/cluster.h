@@ -200,6 +200,7 @@ class ClusterPlan {
     if (names_addresses()) FARO_RETURN_IF_ERROR(config.set("security.open", 1));
     for (const auto& [name, value] : common_) FARO_RETURN_IF_ERROR(config.set(name, value));
     for (const auto& [name, value] : more) FARO_RETURN_IF_ERROR(config.set(name, value));
+    if (amend_) amend_(node, config);
     return base::Settings::resolve(config);
   }
   /// What a node says to another one, for a peer that is made by hand.
@@ -211,6 +212,9 @@ class ClusterPlan {
     hello.transports = {"tcp"};
     return hello;
   }
+  /// Changes what every node is opened with, in a way that no text says; before open.
+  void amend(std::function<void(uint32_t node, Config&)> amend) { amend_ = std::move(amend); }
+
   /// The listener of a node; once.
   links::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
   /// For a node that starts again: one where it listened before, which must be closed.
@@ -237,6 +241,7 @@ class ClusterPlan {
 
  private:
   const Settings common_;
+  std::function<void(uint32_t, Config&)> amend_;
   Wrap wrap_;
   std::string addresses_;
   std::vector<std::string> each_address_;
