@@ -92,7 +92,7 @@ class PollerCore {
   // --- for the network thread
 
   /// Those of its links. Threads: network thread.
-  const links::Transports& transports() const { return *transports_; }
+  links::Transports& transports() { return *transports_; }
   /// The local end of all its links. Threads: any.
   std::span<transport::WorkerEnd> end() { return {&end_, 1}; }
   /// Once for every channel that has opened, and once for every one that was told of or dialled here. Threads: network

@@ -52,7 +52,9 @@ Result<std::vector<std::unique_ptr<transport::Transport>>> make_transports(
       return base::error(Code::transport_unavailable, "transport = {}: {}", name,
                          made.status().message());
     } else {
-      base::log(LogLevel::debug, "{} is not offered: {}", name, made.status().message());
+      const bool is_asked_for = name == "shm" && surroundings.rendezvous != nullptr;
+      base::log(is_asked_for ? LogLevel::warning : LogLevel::debug, "{} is not offered: {}", name,
+                made.status().message());
     }
   }
   return all;
@@ -97,17 +99,38 @@ std::string Transports::rendezvous() const {
   return rendezvous_ == nullptr ? std::string() : rendezvous_->identity();
 }
 
-Result<transport::Transport*> Transports::choose(const wire::Hello& peer) const {
+bool Transports::is_to_be_warned_of(uint64_t incarnation) {
+  constexpr size_t kRemembered = 256;
+  if (std::find(warned_of_.begin(), warned_of_.end(), incarnation) != warned_of_.end())
+    return false;
+  if (warned_of_.size() == kRemembered) warned_of_.pop_front();
+  warned_of_.push_back(incarnation);
+  return true;
+}
+
+// On one host a user may have expected shared memory, and has asked for it with shm.folder.
+void Transports::say_why(const transport::Transport& has, const wire::Hello& peer) {
+  if (!is_one_kernel({network_.host_identity(), {}}, {peer.host_identity, {}})) return;
+  std::string reasons;
+  LogLevel level = LogLevel::info;
+  for (const transport::Transport* each : usable_) {
+    if (each == &has) break;
+    const char* why = why_not(*each, peer);
+    if (why == nullptr) continue;  // the peer chose, and knows why
+    reasons += fmt::format("; {}: {}", each->capabilities().name, why);
+    if (each->capabilities().same_host_only && rendezvous_ != nullptr) level = LogLevel::warning;
+  }
+  if (reasons.empty()) return;
+  if (level == LogLevel::warning && !is_to_be_warned_of(peer.incarnation)) level = LogLevel::info;
+  base::log(level, "{} for the link to {}{}", has.capabilities().name, peer.address, reasons);
+}
+
+Result<transport::Transport*> Transports::choose(const wire::Hello& peer) {
   std::string reasons;
   for (transport::Transport* each : usable_) {
     const char* why = why_not(*each, peer);
     if (why == nullptr) {
-      // On one host a user may have expected shared memory.
-      if (!reasons.empty() &&
-          is_one_kernel({network_.host_identity(), {}}, {peer.host_identity, {}})) {
-        base::log(LogLevel::info, "{} for the link to {}; {}", each->capabilities().name,
-                  peer.address, reasons);
-      }
+      say_why(*each, peer);
       return each;
     }
     if (!reasons.empty()) reasons += "; ";
@@ -116,12 +139,12 @@ Result<transport::Transport*> Transports::choose(const wire::Hello& peer) const 
   return Status(Code::transport_unavailable, reasons);
 }
 
-Result<transport::Transport*> Transports::chosen(std::string_view name,
-                                                 const wire::Hello& peer) const {
+Result<transport::Transport*> Transports::chosen(std::string_view name, const wire::Hello& peer) {
   const auto found = std::find_if(usable_.begin(), usable_.end(),
                                   [&](auto* each) { return each->capabilities().name == name; });
   const char* why = found == usable_.end() ? "this node does not offer it" : why_not(**found, peer);
   if (why != nullptr) return Status(Code::transport_unavailable, why);
+  say_why(**found, peer);
   return *found;
 }
 

@@ -1,7 +1,10 @@
-// Transports: the transports that work on this node, preferred first, and which of them a link gets. A session has them once, for all its
+// Transports: the transports that work on this node, preferred first, and which of them a link gets. Why a link to a peer on the same
+// kernel does not share memory is logged by both sides: at level warning, once per peer, where shm.folder asks for it, else at level info. A session has them once, for all its
 // workers share its links. An endpoint has them once per poller: then what one poller waits for does not concern another.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,9 +50,9 @@ class Transports final : public transport::IdleWork {
   /// For HELLO: Rendezvous::identity of shm.folder; empty if there is none.
   std::string rendezvous() const;
   /// The transport for a link to this peer. Errors: transport_unavailable, with only the reasons.
-  Result<transport::Transport*> choose(const wire::Hello& peer) const;
+  Result<transport::Transport*> choose(const wire::Hello& peer);
   /// The transport that the peer chose. Errors: transport_unavailable, with only the reason.
-  Result<transport::Transport*> chosen(std::string_view name, const wire::Hello& peer) const;
+  Result<transport::Transport*> chosen(std::string_view name, const wire::Hello& peer);
 
   // --- IdleWork, of all of them; threads: any
 
@@ -71,11 +74,16 @@ class Transports final : public transport::IdleWork {
  private:
   /// Why this transport cannot link this node with that peer; null: it can.
   const char* why_not(const transport::Transport& transport, const wire::Hello& peer) const;
+  /// Logs why the link to a peer on this kernel does not have a transport that is preferred to the one that it has.
+  void say_why(const transport::Transport& has, const wire::Hello& peer);
+  /// Whether nobody has warned of this process before. Only the last ones are remembered.
+  bool is_to_be_warned_of(uint64_t incarnation);
 
   Network& network_;
   std::shared_ptr<const transport::shm::Rendezvous> rendezvous_;  // null: no shm.folder
   std::vector<std::unique_ptr<transport::Transport>> owned_;
   std::vector<transport::Transport*> usable_;
+  std::deque<uint64_t> warned_of_;  // incarnations, the latest last
 };
 
 }  // namespace faro::links

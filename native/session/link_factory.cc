@@ -13,7 +13,7 @@ constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
 LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settings,
                          const Topology& topology, links::Network& network,
-                         const links::Transports& transports, Resources& resources)
+                         links::Transports& transports, Resources& resources)
     : owner_(owner),
       settings_(settings),
       topology_(topology),

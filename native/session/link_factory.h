@@ -22,7 +22,7 @@ class LinkFactory {
  public:
   /// All outlive it; `owner` is that of the links.
   LinkFactory(links::Link::Owner& owner, const base::Settings& settings, const Topology& topology,
-              links::Network& network, const links::Transports& transports, Resources& resources);
+              links::Network& network, links::Transports& transports, Resources& resources);
 
   /// Makes a link with an admitted peer. `initiator`: this side has dialled. `address`: where the peer
   /// listens.
@@ -47,7 +47,7 @@ class LinkFactory {
   const base::Settings& settings_;
   const Topology& topology_;
   links::Network& network_;
-  const links::Transports& transports_;
+  links::Transports& transports_;
   Resources& resources_;
   uint64_t made_ = 0;  // links
 };

@@ -11,10 +11,12 @@
 #include <memory>
 #include <string>
 
+#include "faro/log.h"
 #include "faro/session.h"
 #include "support/child.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
+#include "support/log_lines.h"
 #include "support/query_end.h"
 #include "support/session_cluster.h"
 #include "support/temporary_folder.h"
@@ -28,6 +30,7 @@ namespace {
 using Kind = ChannelEvent::Kind;
 
 constexpr int kFrames = 100;
+constexpr const char* kNoOwnUsers = "(no user namespaces)";
 
 /// This process is the same user as before, in a user namespace of its own.
 bool leave_for_own_users() {
@@ -67,7 +70,10 @@ class ShmNamespaces : public testing::Test {
   void start(uint32_t number, const Place& place, Body body) {
     processes_[number] = std::make_unique<Child>([=](const Child::Side& test) {
       if (!OwnNetwork::move_in(number, test)) return 1;
-      if (place.has_own_users && !leave_for_own_users()) return 1;
+      if (place.has_own_users && !leave_for_own_users()) {
+        test.say(kNoOwnUsers);
+        return 1;
+      }
       body(test);
       return testing::Test::HasFailure() ? 1 : 0;
     });
@@ -104,6 +110,46 @@ class ShmNamespaces : public testing::Test {
     return hear(1);
   }
 
+  /// Opens two channels from 1 to 0, which are to go by tcp. What either process logs at level warning, as "<number of
+  /// lines>: <reason>".
+  void expect_tcp(const Place& first, const Place& second, const std::string& why_of_first,
+                  const std::string& why_of_second) {
+    const auto told = [](const LogLines& log, const std::string& why) {
+      return fmt::format("{} of {}", log.count("tcp for the link to"), log.count("; shm: " + why));
+    };
+    start(0, first, [&](const Child::Side& test) {
+      set_log_level(LogLevel::warning);
+      const LogLines log;
+      EndpointSide side(first.config(0));
+      test.say("open");
+      for (int i = 0; i < kChannels; ++i) side.expect(Kind::opened);
+      test.say(told(log, why_of_first));
+      test.hear();
+    });
+    EXPECT_EQ(hear(0), "open");
+    start(1, second, [&](const Child::Side& test) {
+      set_log_level(LogLevel::warning);
+      const LogLines log;
+      EndpointSide side(second.config(1));
+      for (int i = 0; i < kChannels; ++i) {
+        const ChannelId id = side.connect(Place::address(0));
+        side.expect(Kind::opened);
+        EXPECT_EQ(side.poller().info(id).value().transport, "tcp");
+      }
+      test.say(told(log, why_of_second));
+      test.hear();
+    });
+    const std::string of_second = hear(1);
+    if (of_second == kNoOwnUsers) GTEST_SKIP() << "this system permits no user namespaces";
+    EXPECT_EQ(of_second, why_of_second.empty() ? "0 of 0" : "1 of 1") << why_of_second;
+    EXPECT_EQ(hear(0), why_of_first.empty() ? "0 of 0" : "1 of 1") << why_of_first;
+    for (const auto& process : processes_) {
+      process->say("end");
+      EXPECT_EQ(process->wait_for_end(), 0);
+    }
+  }
+
+  static constexpr int kChannels = 2;
   const TemporaryFolder folder_;
   std::unique_ptr<OwnNetwork> network_;
   std::unique_ptr<Child> processes_[2];
@@ -140,8 +186,28 @@ TEST_F(ShmNamespaces, say_that_their_users_differ) {
   Place other = one;
   other.has_own_users = true;
   const std::string answer = channel_between(one, other);
-  if (answer == "(it has ended)") GTEST_SKIP() << "this system permits no user namespaces";
+  if (answer == kNoOwnUsers) GTEST_SKIP() << "this system permits no user namespaces";
   expect_contains(answer, "different user namespaces");
+}
+
+TEST_F(ShmNamespaces, use_tcp_if_their_users_differ_and_both_warn_of_it_once) {
+  const Place one{.folder = folder_.path()};
+  Place other = one;
+  other.has_own_users = true;
+  constexpr const char* kWhy = "the nodes are in different user namespaces";
+  expect_tcp(one, other, kWhy, kWhy);
+}
+
+TEST_F(ShmNamespaces, use_tcp_if_their_folders_differ_and_both_warn_of_it_once) {
+  const TemporaryFolder other;
+  constexpr const char* kWhy =
+      "the nodes are in different network namespaces, and their shm.folder is not the same folder";
+  expect_tcp({.folder = folder_.path()}, {.folder = other.path()}, kWhy, kWhy);
+}
+
+TEST_F(ShmNamespaces, are_not_warned_of_by_who_has_no_folder) {
+  expect_tcp({.folder = folder_.path()}, {},
+             "the nodes are in different network namespaces, and the other has no shm.folder", "");
 }
 
 TEST_F(ShmNamespaces, have_sessions_that_share_memory) {
