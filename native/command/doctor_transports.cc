@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "command/doctor_checks.h"
@@ -148,7 +150,24 @@ Check check_containers(const Config& config) {
     return fails(name, std::string(opened.status().message()),
                  "name a folder of this user, or of root, that all containers mount");
   }
-  return works(name, fmt::format("those that see {} ({})", folder, (*opened)->identity()));
+  // What HELLO tells: a peer for which a part differs gets another transport, and both log which.
+  Check check = works(name, fmt::format("those that see {} and tell the same of it: {}", folder,
+                                        (*opened)->identity()));
+  const std::string transport = config.get("transport");
+  if (transport == "tcp" || transport == "verbs") {
+    check.health = Health::warning;
+    check.found += fmt::format("; but transport = {} does not share memory", transport);
+    check.remedy = "transport = auto shares it with those that can";
+  }
+  if (const std::vector<uint32_t> others = (*opened)->other_users(); !others.empty()) {
+    check.health = Health::warning;
+    check.found +=
+        fmt::format("; processes of uid {} have used it, too, and share no memory with this user",
+                    fmt::join(others, ", "));
+    check.remedy += check.remedy.empty() ? "" : "; ";
+    check.remedy += "run the processes that are to share memory as one user";
+  }
+  return check;
 }
 
 /// Listens on a loopback address, connects, and sends a byte.

@@ -1,6 +1,9 @@
 // The faro command, as a user runs it: helps, exit codes, errors that name the flag, and that what
 // it prints is true.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <cstdlib>
@@ -500,6 +503,47 @@ TEST(FaroDoctor, warns_of_a_folder_that_has_no_room_for_the_counters) {
   EXPECT_EQ(check["health"], "warning") << said;
   EXPECT_TRUE(contains(check["found"], "64 KiB free")) << said;
   EXPECT_TRUE(contains(check["remedy"], "counters.folder")) << said;
+}
+
+TEST(FaroDoctor, says_who_shares_memory_by_a_folder) {
+  const test::TemporaryFolder folder;
+  const auto look = [&](const Arguments& more) {
+    Arguments arguments = {"doctor", "--json", "--set", "shm.folder=" + folder.path()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const json parsed = parse(run_faro(arguments));
+    for (const json& check : parsed["transports"][0]["checks"]) {
+      if (check["name"] == "containers") return check;
+    }
+    ADD_FAILURE() << "no such check: " << parsed;
+    return json();
+  };
+  json check = look({});
+  EXPECT_EQ(check["health"], "ok") << check;
+  std::ifstream number(fmt::format("{}/faro-{}.host", folder.path(), geteuid()));
+  std::string digits;
+  EXPECT_TRUE(number >> digits) << "none was drawn";
+  struct stat users {};
+  ASSERT_EQ(stat("/proc/self/ns/user", &users), 0);
+  expect_contains(
+      std::string(check["found"]),
+      fmt::format("those that see {} and tell the same of it: users {} uid {} folder {}",
+                  folder.path(), users.st_ino, geteuid(), digits));
+
+  check = look({"--set", "transport=tcp"});
+  EXPECT_EQ(check["health"], "warning") << check;
+  expect_contains(std::string(check["found"]), "transport = tcp does not share memory");
+
+  std::ofstream(folder.path() + "/faro-4294967290.host") << digits;
+  check = look({});
+  EXPECT_EQ(check["health"], "warning") << check;
+  expect_contains(std::string(check["found"]), "processes of uid 4294967290 have used it, too");
+  expect_contains(std::string(check["remedy"]), "as one user");
+
+  ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
+  check = look({});
+  EXPECT_EQ(check["health"], "failed") << check;
+  expect_contains(std::string(check["found"]), "others may replace what is in it");
+  expect_contains(std::string(check["remedy"]), "all containers mount");
 }
 
 TEST(FaroDoctor, says_how_long_the_certificate_is_good_for_and_tries_the_transports_without_it) {

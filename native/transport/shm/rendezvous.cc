@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
@@ -128,6 +130,23 @@ Result<std::shared_ptr<const Rendezvous>> Rendezvous::open(const std::string& fo
   remove_stale(folder);
   return std::shared_ptr<const Rendezvous>(new Rendezvous(
       folder, fmt::format("users {} uid {} folder {}", users.st_ino, geteuid(), number)));
+}
+
+std::vector<uint32_t> Rendezvous::other_users() const {
+  std::vector<uint32_t> uids;
+  std::error_code error;
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator at(folder_, error); !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().native();
+    uint32_t uid = 0;
+    int bytes = 0;
+    if (std::sscanf(name.c_str(), "faro-%10u.host%n", &uid, &bytes) == 1 &&
+        static_cast<size_t>(bytes) == name.size() && uid != geteuid())
+      uids.push_back(uid);
+  }
+  std::sort(uids.begin(), uids.end());
+  return uids;
 }
 
 }  // namespace faro::transport::shm

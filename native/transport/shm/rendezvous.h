@@ -7,8 +7,10 @@
 // A process that is killed leaves its socket; the next that opens the folder removes it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "faro/status.h"
 
@@ -26,6 +28,9 @@ class Rendezvous {
 
   /// Equal for two processes that see the same folder, and that are the same user to each other: of one user namespace.
   const std::string& identity() const noexcept { return identity_; }
+  /// Uids other than this process's that have a number in the folder: with processes of theirs, none of this user shares memory.
+  /// Blocks: for reading the folder.
+  std::vector<uint32_t> other_users() const;
   /// The path of a socket, by its name.
   std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
 
