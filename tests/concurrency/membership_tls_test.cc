@@ -262,7 +262,7 @@ class NodesOfElsewhere : public JoinsByCertificate {
   /// That neither opens; what node 1, which dials, says.
   static std::string refusal(const std::array<NodeFiles, 2>& files,
                              const std::array<std::string, 2>& peers) {
-    const auto said = open(files, peers, {{"connect.timeout_ms", "1500"}});
+    const auto said = open(files, peers, {{"connect.timeout_ms", "3000"}});
     EXPECT_FALSE(said[0].ok());
     EXPECT_EQ(said[1].code(), Code::authentication_failed);
     return std::string(said[1].message());
@@ -326,7 +326,7 @@ TEST_F(JoinsByCertificate, nodes_that_are_given_secret_certificate_key_and_autho
             {"security.secret_file", std::string(secret)}})
         EXPECT_TRUE(is_ok(config.set_bytes(name, std::as_bytes(std::span(bytes)))));
       if (each.said_by_one == nullptr) return;
-      EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 1500)));
+      EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 3000)));
     });
     ThreadCluster cluster(plan);
     if (each.said_by_one == nullptr) {
