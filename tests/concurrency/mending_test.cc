@@ -150,15 +150,20 @@ TEST_P(Mending, ends_at_once_when_the_other_process_is_gone) {
 TEST_P(Mending, takes_link_mend_ms_at_most) {
   MendedPair pair(with({{"link.mend_ms", "200"}}));
   pair.expect_complete(10);
+  const auto begin = std::chrono::steady_clock::now();
   pair.proxy().separate();
   // The side whose limit ends first tells the other that there is no such link, if that just asks.
   uint32_t limited = 0;
-  for (const Status& end : pair.query(1000)) {
+  const std::vector<Status> ends = pair.query(1000);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+  for (const Status& end : ends) {
     EXPECT_EQ(end.code(), Code::peer_lost);
     const bool is_limit = contains(end.to_string(), "was not mended within link.mend_ms = 200");
     limited += is_limit ? 1 : 0;
     EXPECT_TRUE(is_limit || contains(end.to_string(), "does not have that link"))
         << end.to_string();
+    // Why it was broken.
+    if (is_limit) expect_contains(end.message(), "connection");
   }
   EXPECT_GE(limited, 1u);
 }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -81,6 +82,8 @@ class CuttingProxy {
   }
   /// Takes connections again.
   void reunite() { separates_ = false; }
+  /// From now on who dials is refused once the node is gone, as it would be without this.
+  void end_with_target() { ends_with_target_ = true; }
 
  private:
   struct Pair {
@@ -114,7 +117,10 @@ class CuttingProxy {
     pair.ends[0].reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (separates_) return;
     pair.ends[1].reset(socket(target_.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (connect(pair.ends[1].get(), target_.get(), target_.length) != 0) return;
+    if (connect(pair.ends[1].get(), target_.get(), target_.length) != 0) {
+      if (errno == ECONNREFUSED && ends_with_target_) listener_.reset();
+      return;
+    }
     pairs_.push_back(std::move(pair));
   }
 
@@ -160,7 +166,7 @@ class CuttingProxy {
   }
 
   const transport::tcp::SocketAddress target_;
-  const base::UniqueFd listener_;
+  base::UniqueFd listener_;  // its thread's, once that runs
   std::string address_;
   bool is_ready_ = false;
   std::list<Pair> pairs_;  // its thread's
@@ -169,6 +175,7 @@ class CuttingProxy {
   std::atomic<size_t> left_{0};
   std::atomic<size_t> open_{0};  // connections
   std::atomic<bool> separates_{false};
+  std::atomic<bool> ends_with_target_{false};
   std::atomic<bool> ends_{false};
   std::thread thread_;
 };
