@@ -17,6 +17,14 @@ namespace {
 
 using namespace counters;
 
+/// nullptr: it is of none of them.
+const PeerView* peer_with(const std::vector<PeerView>& peers, uint64_t worker) {
+  const auto found = std::find_if(peers.begin(), peers.end(), [worker](const PeerView& peer) {
+    return worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count;
+  });
+  return found == peers.end() ? nullptr : &*found;
+}
+
 /// The nodes of one cluster on this host: those that know each other's processes. What they know of other nodes may
 /// differ: a node that has restarted does not know a node that was lost before.
 class Cluster {
@@ -44,16 +52,26 @@ class Cluster {
     return number < all_nodes().size() ? all_nodes()[number].name : fmt::format("node {}", number);
   }
   uint32_t node_of(uint64_t worker) const {
-    for (const PeerView& peer : all_nodes()) {
-      if (worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count)
-        return peer.node;
-    }
-    return 0;
+    const PeerView* const peer = peer_with(all_nodes(), worker);
+    return peer == nullptr ? 0 : peer->node;
   }
 
  private:
   std::map<uint32_t, const NodeChange*> nodes_;
 };
+
+/// How a node that waits for this peer says that they are not linked; empty: they are, or it has no peer of that number.
+std::string not_linked(const NodeView& node, const PeerView* peer) {
+  if (peer == nullptr || peer->name.empty() || peer->node == node.node ||
+      peer->counters.connected != 0)
+    return {};
+  return fmt::format(
+      "{} is not linked with {}: {}; a query waits for that for "
+      "connect.timeout_ms at most",
+      node.self().name, peer->name,
+      peer->was_linked() ? "the link was let go or lost, and is being made again"
+                         : "the link is being made, for which both have to be there");
+}
 
 const QueryState* find_query(const NodeView& node, const QueryId& id) {
   const auto found = std::find_if(node.queries.begin(), node.queries.end(),
@@ -106,20 +124,32 @@ class Follower {
   void follow_wait(const NodeChange& node, const WorkerView& view) {
     switch (view.wait.kind) {
       case WaitKind::room:
-        return follow(view.wait.peer, "does not drain");
+        return follow_to(node, view.wait.peer, "does not drain");
       case WaitKind::rows:
-        for (const uint32_t sender : view.awaited) follow(sender, "sends nothing");
+        for (const uint32_t sender : view.awaited) follow_to(node, sender, "sends nothing");
         return;
       case WaitKind::outcome:
-        return follow_outcome(view.wait.query);
+        return follow_outcome(node, view.wait.query);
       default:
         ends_.insert(fmt::format("{} waits for {}", place(node, view.number), wait_text(view)));
     }
   }
 
+  /// Nobody is to be blamed for what cannot come yet.
+  bool is_unlinked(const NodeChange& node, const PeerView* peer) {
+    const std::string why = not_linked(node.now, peer);
+    if (!why.empty()) ends_.insert(why);
+    return !why.empty();
+  }
+  void follow_to(const NodeChange& node, uint64_t worker, std::string_view fault) {
+    if (!is_unlinked(node, peer_with(node.now.peers, worker))) follow(worker, fault);
+  }
+
   // The coordinator waits for nodes, and each of these for its workers. The coordinator only shows the first node that
   // it waits for. The other nodes on this host show themselves what they wait for.
-  void follow_outcome(const QueryId& id) {
+  void follow_outcome(const NodeChange& waiting, const QueryId& id) {
+    if (id.issuer < waiting.now.peers.size() && is_unlinked(waiting, &waiting.now.peers[id.issuer]))
+      return;
     const NodeChange* const issuer = cluster_.node(id.issuer);
     if (issuer == nullptr) {
       ends_.insert(fmt::format("{} has to tell the outcome: run `faro explain` there",
@@ -130,7 +160,9 @@ class Follower {
     if (state == nullptr || state->nodes_pending == 0) return;
     const auto pending = static_cast<uint32_t>(state->first_node_pending);
     const NodeChange* const first = cluster_.node(pending);
-    if (first == nullptr) {
+    if (pending < issuer->now.peers.size() && is_unlinked(*issuer, &issuer->now.peers[pending])) {
+      // Its workers may wait for something else; they are looked at below.
+    } else if (first == nullptr) {
       ends_.insert(fmt::format("{} has not ended its part: run `faro explain` there",
                                cluster_.name_of(pending)));
     } else if (find_query(first->now, id) == nullptr) {

@@ -418,6 +418,77 @@ TEST(Explain, says_that_a_link_of_a_query_is_being_mended) {
   EXPECT_TRUE(contains(table.output, "1 of 1, 1 broken")) << table.output;
 }
 
+/// The counters of a node whose worker, of the same number, waits for what is said, with nobody to be linked with yet.
+std::unique_ptr<counters::CounterFile> unlinked_node(const std::string& folder, uint32_t node,
+                                                     const counters::Wait& wait) {
+  counters::Shape shape;
+  shape.cluster = "c";
+  shape.node = node;
+  shape.workers_per_node = {1, 1};
+  shape.rings_per_lane = 1;
+  auto file = value_of(counters::CounterFile::make(shape, folder, 1));
+  for (uint32_t n = 0; n < 2; ++n) {
+    counters::Peer peer{.incarnation = n + 1, .first_worker = n, .worker_count = 1};
+    ("node " + std::to_string(n) + " (h:1)").copy(peer.name.data(), peer.name.size() - 1);
+    file->set_peer(n, peer);
+    counters::set(file->peer(n).connected, n == node ? 1 : 0);
+  }
+  file->query(0).store({.id = wait.query, .life = counters::QueryLife::running, .since_ns = 1});
+  file->wait(0).store(wait);
+  file->opened();
+  return file;
+}
+
+/// Who is to blame for what a query waits for, as one line.
+std::string causes_in(const std::string& folder) {
+  std::string causes;
+  const json seen = explain(folder);
+  for (const json& cause : seen["queries"][0]["causes"])
+    causes += (causes.empty() ? "" : "; ") + std::string(cause["text"]);
+  return causes;
+}
+
+TEST(Explain, blames_nobody_for_what_waits_for_a_link_that_is_not_made_yet) {
+  const QueryId query{0, 1, 1, 0};
+  // Worker 1 makes no call, and need not: nothing can come to it.
+  const counters::Wait none{.query = query};
+  counters::Wait wait{.since_ns = 1, .query = query, .in_call = 1};
+  for (const auto kind :
+       {counters::WaitKind::room, counters::WaitKind::rows, counters::WaitKind::outcome}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    TemporaryFolder folder;
+    wait.kind = kind;
+    wait.peer = 1;
+    const auto zero = unlinked_node(folder.path(), 0, wait);
+    const auto one = unlinked_node(folder.path(), 1, none);
+    counters::set(zero->awaited(0)[0], 2);  // worker 1
+    zero->query(0).store({.id = query,
+                          .life = counters::QueryLife::running,
+                          .since_ns = 1,
+                          .nodes_pending = 1,
+                          .first_node_pending = 1});
+    const std::string yet = causes_in(folder.path());
+    EXPECT_TRUE(
+        contains(yet, "node 0 (h:1) is not linked with node 1 (h:1): the link is being made"))
+        << yet;
+    EXPECT_FALSE(contains(yet, "makes no call of Faro")) << yet;
+
+    counters::Peer peer{.incarnation = 2, .first_worker = 1, .worker_count = 1};
+    std::string("node 1 (h:1)").copy(peer.name.data(), peer.name.size() - 1);
+    std::string("tcp").copy(peer.transport.data(), peer.transport.size() - 1);
+    zero->set_peer(1, peer);
+    const std::string again = causes_in(folder.path());
+    EXPECT_TRUE(contains(again, "the link was let go or lost, and is being made again")) << again;
+
+    counters::set(zero->peer(1).connected, 1);
+    const std::string linked = causes_in(folder.path());
+    EXPECT_FALSE(contains(linked, "is not linked")) << linked;
+    if (kind == counters::WaitKind::room) {
+      EXPECT_TRUE(contains(linked, "makes no call of Faro")) << linked;
+    }
+  }
+}
+
 TEST(Explain, says_what_a_channel_waits_for_at_each_step_of_its_life) {
   TemporaryFolder folder;
   const auto file = value_of(counters::EndpointFile::make(
@@ -626,6 +697,16 @@ TEST(Top, shows_nodes_until_q_and_gives_the_screen_back) {
     EXPECT_EQ(top.exit_code(), 0);
     EXPECT_TRUE(contains(top.read_until("\x1b[?1049l"), "\x1b[?1049l")) << "the former screen";
   }
+}
+
+TEST(Top, shows_the_channels_of_endpoints) {
+  TemporaryFolder folder;
+  TwoEndpoints endpoints(folder.path());
+  endpoints.fill();
+  TopOnTerminal top(folder.path());
+  EXPECT_TRUE(contains(top.read_until("→ server ("), "client (")) << "the endpoint and its channel";
+  top.type('q');
+  EXPECT_EQ(top.exit_code(), 0);
 }
 
 }  // namespace
