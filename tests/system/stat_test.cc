@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,11 @@
 #include "counters/counter_file.h"
 #include "counters/endpoint_file.h"
 #include "faro/log.h"
+#include "faro/nodes.h"
 #include "support/child.h"
 #include "support/endpoint_pair.h"
+#include "support/held_address.h"
+#include "support/query_end.h"
 #include "support/session_cluster.h"
 #include "support/temporary_folder.h"
 #include "system/node_processes.h"
@@ -487,6 +491,41 @@ TEST(Explain, blames_nobody_for_what_waits_for_a_link_that_is_not_made_yet) {
       EXPECT_TRUE(contains(linked, "makes no call of Faro")) << linked;
     }
   }
+}
+
+TEST(Explain, names_the_node_that_is_not_there_to_be_linked) {
+  TemporaryFolder folder;
+  const HeldAddress absent("127.0.0.1:0");
+  SessionCluster cluster(1, small_rings({{"counters.folder", folder.path()},
+                                         {"cluster.node_limit", "2"},
+                                         {"connect.timeout_ms", "86400000"}}));
+  ASSERT_TRUE(is_ok(cluster.status()));
+  ASSERT_TRUE(is_ok(Nodes(cluster[0]).add({1, absent.address()})));
+  const QueryId query = cluster[0].begin_query();
+  const std::vector<uint32_t> workers = {0, cluster[0].first_worker(1)};
+  ASSERT_TRUE(is_ok(cluster[0].declare_query(query, workers)));
+  std::thread sends([&] {
+    Worker& worker = cluster.worker(0);
+    {
+      Shuffle shuffle =
+          value_of(worker.open_shuffle({query, 5, kRowBytes, {workers[0]}, {workers[1]}}));
+      const std::vector<std::byte> row(kRowBytes);
+      Outcome outcome = Outcome::done;
+      while (outcome == Outcome::done) outcome = shuffle.sender()->send(0, row);
+      EXPECT_EQ(outcome, Outcome::failed);
+    }
+    Status cause;
+    (void)end_query(worker, query, cause);
+    worker.release_ownership();
+  });
+  const json seen = explain_until(folder.path(), "waits", 1);
+  EXPECT_TRUE(is_ok(Nodes(cluster[0]).remove(1)));
+  sends.join();
+  ASSERT_EQ(seen["queries"][0]["causes"].size(), 1u) << seen;
+  const std::string cause = seen["queries"][0]["causes"][0]["text"];
+  EXPECT_TRUE(contains(
+      cause, "is not linked with node 1 (" + absent.address() + "): the link is being made"))
+      << cause;
 }
 
 TEST(Explain, says_what_a_channel_waits_for_at_each_step_of_its_life) {
