@@ -1,5 +1,6 @@
-// Channels of endpoints in the contract suite, over shm, tcp, and tcp with TLS: a channel for each lane's ring, which
-// carries it both ways; worker w of a side is poller w of its endpoint.
+// Channels of endpoints in the contract suite, over shm, tcp, and tcp with TLS, and over verbs where the environment says so
+// (support/test_network.h): a channel for each lane's ring, which carries it both ways; worker w of a side is poller w of
+// its endpoint.
 //
 // A frame of the suite travels as the bytes behind its header. The header lies where the channel writes its own, and is
 // made anew at the other end: what the suite finds in it says nothing, what it finds behind it does.
@@ -19,6 +20,7 @@
 #include "faro/endpoint.h"
 #include "support/data_header.h"
 #include "support/endpoint_config.h"
+#include "support/test_network.h"
 
 namespace faro::test {
 namespace {
@@ -250,7 +252,13 @@ class ChannelPair final : public TransportPair {
           return ChannelAcceptance{.poller = lane.worker[1]};
         };
       }
-      FARO_ASSIGN_OR_RETURN(sides_[side].endpoint, Endpoint::open(config, std::move(spec)));
+      Config own = config;
+      if (names_addresses()) {
+        FARO_RETURN_IF_ERROR(
+            own.set("cluster.listen", listen_address(static_cast<uint32_t>(side))));
+        FARO_RETURN_IF_ERROR(own.set("security.open", 1));
+      }
+      FARO_ASSIGN_OR_RETURN(sides_[side].endpoint, Endpoint::open(own, std::move(spec)));
       for (uint32_t w = 0; w < workers[side]; ++w)
         sides_[side].stations.emplace_back(sides_[side].endpoint->poller(w));
     }
@@ -314,7 +322,7 @@ class ChannelPair final : public TransportPair {
   ring::DoorbellLine no_doorbell_{};
 };
 
-bool add_channels(std::string name, const char* transport) {
+bool add_channels(std::string name, const std::string& transport) {
   return add_transport({
       .name = std::move(name),
       .open =
@@ -329,9 +337,11 @@ bool add_channels(std::string name, const char* transport) {
   });
 }
 
-[[maybe_unused]] const bool shm_added = add_channels("shm_channel", "shm");
-[[maybe_unused]] const bool tcp_added = add_channels("tcp_channel", "tcp");
-[[maybe_unused]] const bool tls_added = add_channels("tcp_tls_channel", "tls");
+[[maybe_unused]] const bool added = [] {
+  for (const std::string& transport : transports_to_test({"shm", "tcp"}))
+    add_channels(transport + "_channel", transport);
+  return add_channels("tcp_tls_channel", "tls");
+}();
 
 }  // namespace
 }  // namespace faro::test

@@ -32,6 +32,7 @@ part flink_clusters  tests/flink/reliability/run clusters
 part flink_asan      tests/flink/reliability/asan
 part guests          ./run softroce
 part guests_faults   ./run softroce faults channel_faults
+part guests_changing ./run softroce changing
 part guests_soak     ./run softroce soak
 part guests_sql      ./run softroce sql
 part guests_flink    ./run softroce flink
