@@ -146,6 +146,8 @@ class Link final : private ControlConnection::Handler,
   void leave();
   /// The time for closing is over: ends the connection, whatever the peer says, and stops the data link.
   void end() { end_as(LinkState::left); }
+  /// It has ended: as DataLink::close_connections.
+  bool close_connections() noexcept { return made_ == nullptr || made_->close_connections(); }
   /// Completes an ending that an exception has interrupted or caused, with `cause`. Call it in every round.
   void finish_ending(const Status& cause);
 

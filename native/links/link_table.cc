@@ -49,6 +49,7 @@ Link& LinkTable::add(std::unique_ptr<Link> link) {
   std::shared_ptr<Link> added = retired_->keep(std::move(link));
   added->state_.set_watch(watch_);
   watch_.note_added(added->liveness().heard);
+  parted_.reserve(parted_.size() + links_.size() + 1);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Link>& place = links_[added->place()];
   place = std::move(added);
@@ -67,15 +68,21 @@ bool LinkTable::retire(uint32_t peer) {
   std::shared_ptr<transport::DataLink> absent;
   if (came_up)
     absent = std::make_shared<transport::AbsentLink>(ring_bytes_, *place->second->data());
-  std::shared_ptr<Link> gone;  // released outside the mutex
   {
     const std::lock_guard lock(mutex_);
     if (came_up) absent_[peer].swap(absent);
-    gone.swap(place->second);
+    parted_.push_back(std::move(place->second));  // allocates nothing, as `add` has
     links_.erase(place);
   }
   if (came_up) changes_.fetch_add(1, std::memory_order_release);
   return came_up;
+}
+
+void LinkTable::destroy_retired() {
+  std::erase_if(parted_, [](const std::shared_ptr<Link>& link) {
+    return link.use_count() == 1 || link->close_connections();
+  });
+  retired_->destroy();
 }
 
 void LinkTable::clear() {
@@ -83,7 +90,8 @@ void LinkTable::clear() {
     const std::lock_guard lock(mutex_);
     links_.clear();
   }
-  destroy_retired();
+  parted_.clear();
+  retired_->destroy();
 }
 
 std::shared_ptr<transport::DataLink> LinkTable::data(uint32_t peer) const {

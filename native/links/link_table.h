@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "links/link.h"
 #include "links/link_watch.h"
@@ -68,8 +69,9 @@ class LinkTable {
   void note_up() noexcept { changes_.fetch_add(1, std::memory_order_release); }
   /// Takes the peer's link out of the table. Returns whether it had come up: then data() is another link now.
   bool retire(uint32_t peer);
-  /// Destroys retired links that are no longer in use. Do not call it from inside a link.
-  void destroy_retired() { retired_->destroy(); }
+  /// Closes the connections of retired links, and destroys those that are no longer in use. Do not call it from inside a
+  /// link.
+  void destroy_retired();
   void clear();
 
   // --- threads: any
@@ -92,6 +94,7 @@ class LinkTable {
   const std::shared_ptr<transport::DataLink> never_linked_;  // of peers that were not
   LinkWatch watch_;
   const std::shared_ptr<RetiredLinks> retired_ = std::make_shared<RetiredLinks>();
+  std::vector<std::shared_ptr<Link>> parted_;  // retired ones whose connections are not closed yet
   // By peer. Replaced by the network thread, under the mutex; other threads look under the mutex.
   mutable std::mutex mutex_;
   std::map<uint32_t, std::shared_ptr<Link>> links_;

@@ -170,6 +170,12 @@ class DataLink {
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.
   virtual void stop() noexcept = 0;
+  /// Stops, and gives back what it has of the network, so that who keeps its memory keeps no more than that. False: another
+  /// thread is inside; call it again. Threads: network thread, not from inside the link. Blocks: never.
+  virtual bool close_connections() noexcept {
+    stop();
+    return true;
+  }
 
   /// Whether senders find no room in its rings now: the layer above wants nothing to be sent, and sees to
   /// it itself. Threads: any; relaxed.

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -319,6 +320,34 @@ TEST_P(OpenChannel, tells_where_its_frames_lie_and_keeps_that_mapped_as_long_as_
   EXPECT_EQ(server_.poller().rings(at_server_).status().code(), Code::closed);
   EXPECT_EQ(test::text_of(receives->incoming.subspan(16, 4)), "kept");
   sends->outgoing[0] = std::byte{1};
+}
+
+// Java's buffers keep a ring until they are collected.
+TEST_P(OpenChannel, that_has_closed_keeps_no_descriptor_for_who_keeps_its_memory) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  connect();  // transports have some of their own, once there was a link
+  client_.poller().close(at_client_, Closing::now);
+  EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+  EXPECT_EQ(client_.expect_closed(at_client_).code(), Code::closed);
+  std::vector<ChannelRings> kept;
+  const auto close_one = [&] {
+    connect();
+    kept.push_back(test::value_of(client_.poller().rings(at_client_)));
+    kept.push_back(test::value_of(server_.poller().rings(at_server_)));
+    client_.poller().close(at_client_, Closing::now);
+    EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+    EXPECT_EQ(client_.expect_closed(at_client_).code(), Code::closed);
+  };
+  close_one();
+  const auto before = descriptors();
+  for (int more = 0; more < 20; ++more) close_one();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (descriptors() > before && std::chrono::steady_clock::now() < limit)
+    std::this_thread::yield();
+  EXPECT_LE(descriptors(), before);
 }
 
 TEST_P(OpenChannel, refuses_frames_that_it_cannot_take) {

@@ -8,8 +8,10 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "lab/bench/channel_peers.h"
+#include "support/endpoint_config.h"
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
 #include "support/temporary_folder.h"
@@ -49,11 +51,9 @@ std::ostream& operator<<(std::ostream& out, const Belongings& have) {
              << have.shared_mappings << " mappings, " << have.heap_bytes << " bytes of heap";
 }
 
-class ManyChannels : public testing::TestWithParam<const char*> {
+class ManyChannels : public testing::TestWithParam<std::string> {
  protected:
-  ManyChannels() { EXPECT_TRUE(is_ok(config_.set("transport", GetParam()))); }
-
-  // One after the other, each of which brings a frame.
+  // One after the other, each of which brings a frame. Every third one is drained.
   void come_and_go(EndpointSide& client, EndpointSide& server, int count) {
     for (int each = 0; each < count; ++each) {
       const ChannelId id = client.connect(server, {.send_bytes = 4096, .receive_bytes = 4096});
@@ -61,10 +61,20 @@ class ManyChannels : public testing::TestWithParam<const char*> {
       const ChannelId at_server = server.expect(Kind::opened).channel;
       ASSERT_TRUE(client.send(id, "once"));
       server.expect_frame("once");
+      if (each % 3 == 0) {
+        drain(client, id, server, at_server);
+        continue;
+      }
       client.poller().close(id, Closing::now);
       EXPECT_EQ(client.expect_closed(id).code(), Code::closed);
       EXPECT_EQ(server.expect_closed(at_server).code(), Code::closed);
     }
+  }
+  static void drain(EndpointSide& client, ChannelId id, EndpointSide& server, ChannelId at_server) {
+    client.poller().close(id, Closing::drain);
+    std::thread serves([&] { EXPECT_TRUE(is_ok(server.expect_closed(at_server))); });
+    EXPECT_TRUE(is_ok(client.expect_closed(id)));
+    serves.join();
   }
   // What there is when the network threads have let the last links go: first the descriptors, then the memory.
   Belongings settled(size_t descriptors, size_t shared_mappings) {
@@ -78,11 +88,11 @@ class ManyChannels : public testing::TestWithParam<const char*> {
     }
   }
 
-  Config config_;
+  Config config_ = endpoint_config(GetParam());
 };
 
-INSTANTIATE_TEST_SUITE_P(over, ManyChannels, testing::Values("shm", "tcp"),
-                         [](const auto& over) { return std::string(over.param); });
+INSTANTIATE_TEST_SUITE_P(over, ManyChannels, testing::Values("shm", "tcp", "tls"),
+                         [](const auto& over) { return over.param; });
 
 TEST_P(ManyChannels, that_come_and_go_leave_nothing_behind) {
   const TemporaryFolder folder;

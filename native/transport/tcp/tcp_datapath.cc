@@ -233,27 +233,34 @@ bool TcpLink::halt(State to, const Status& why) noexcept {
   return true;
 }
 
+bool TcpLink::close_connections() noexcept {
+  stop();
+  return close_socket();
+}
+
 void TcpLink::give_up_connection() noexcept {
   halt(kBroken);
+  // An exception may have left the right of one that has stopped held.
+  while (!close_socket() && state_.load(std::memory_order_acquire) != kStopped) sched_yield();
+}
+
+bool TcpLink::close_socket() noexcept {
+  if (!stream_.has_value()) return true;
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   staged_ = fill_left_ = 0;
   filling_ = nullptr;
   receiver_->give();
-  for (;;) {
-    uint32_t right = right_.load(std::memory_order_seq_cst);
-    if (right == kParked) break;
-    if ((right == kFree || right == kBlocked) &&
-        right_.compare_exchange_strong(right, kParked, std::memory_order_seq_cst))
-      break;
-    if (state_.load(std::memory_order_acquire) == kStopped)
-      return;  // an exception has left it held
-    sched_yield();
+  uint32_t right = right_.load(std::memory_order_seq_cst);
+  while (right == kFree || right == kBlocked) {
+    if (right_.compare_exchange_weak(right, kParked, std::memory_order_seq_cst)) right = kParked;
   }
+  if (right != kParked) return false;
   batch_.clear();
   if (registered_) context_.reactor->remove(stream_->fd());
   registered_ = false;
   const std::lock_guard lock(resumption_.mutex);
   stream_.reset();
+  return true;
 }
 
 Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {

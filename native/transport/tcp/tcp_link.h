@@ -114,6 +114,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   /// A call that is inside a system call on the socket may still finish it; the socket is shut
   /// down, so it moves nothing.
   void stop() noexcept override;
+  bool close_connections() noexcept override;
 
   /// Breaks the connection if it has not broken yet, and closes it. Threads: network thread. Blocks: until other threads
   /// have left it, which never wait.
@@ -200,6 +201,8 @@ class TcpLink final : public DataLink, public MessagedChannel {
   /// True: it ran until now, so the events are to be told.
   bool halt(State to, const Status& why = Status::Ok()) noexcept;
   bool halted() const { return state_.load(std::memory_order_acquire) != kRunning; }
+  /// The socket of a link that has halted is closed. False: another thread is inside.
+  bool close_socket() noexcept;
 
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;

@@ -78,9 +78,9 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // Mending, in this order, then start. Threads: network thread.
 
-  /// Takes the channel from the poller and the right to post, for good, and destroys the queue pair. The link has broken.
-  /// Blocks: until other threads have left, which never wait. Idempotent.
-  void give_up_queue_pair() noexcept;
+  /// Takes the channel from the poller and the right to post, for good, and destroys the queue pair. The link has broken,
+  /// or stopped. False: another thread, which never waits, is inside; call it again. Idempotent.
+  bool give_up_queue_pair() noexcept;
   /// Begins anew with that one. The link's mutex is held.
   void take_queue_pair(ChannelParts parts) noexcept;
 

@@ -1,5 +1,7 @@
 #include "transport/verbs/verbs_link.h"
 
+#include <sched.h>
+
 #include <utility>
 
 #include "base/error.h"
@@ -66,7 +68,16 @@ bool VerbsLink::halt(State to, const Status& why) noexcept {
 
 void VerbsLink::give_up_connections() noexcept {
   halt(kBroken);
-  for (VerbsChannel& channel : channels_) channel.give_up_queue_pair();
+  for (VerbsChannel& channel : channels_) {
+    while (!channel.give_up_queue_pair()) sched_yield();
+  }
+}
+
+bool VerbsLink::close_connections() noexcept {
+  stop();
+  bool all = true;
+  for (VerbsChannel& channel : channels_) all = channel.give_up_queue_pair() && all;
+  return all;
 }
 
 Status VerbsLink::accept_progress(uint32_t ring, const wire::VerbsProgress& progress) {

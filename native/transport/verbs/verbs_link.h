@@ -50,6 +50,7 @@ class VerbsLink final : public DataLink {
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
   void add_counters(LinkCounters& sum) const override;
   void stop() noexcept override { halt(kStopped); }
+  bool close_connections() noexcept override;
 
   /// The link can carry nothing any more; of several causes the first is reported. peer_lost: its connection has broken.
   /// Has no effect after stop: then a broken connection is no failure. Threads: any.

@@ -73,13 +73,13 @@ Status VerbsChannel::start() {
   return {};
 }
 
-void VerbsChannel::give_up_queue_pair() noexcept {
+bool VerbsChannel::give_up_queue_pair() noexcept {
   link_.poller_->remove(*this);
-  if (!std::exchange(is_parked_, true)) {
-    while (held_.exchange(true, std::memory_order_seq_cst)) sched_yield();
-  }
+  if (!is_parked_ && held_.exchange(true, std::memory_order_seq_cst)) return false;
+  is_parked_ = true;
   const std::lock_guard lock(link_.mutex_);
   endpoint_.reset();
+  return true;
 }
 
 void VerbsChannel::take_queue_pair(ChannelParts parts) noexcept {
