@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "links/attempt_limiter.h"
 #include "support/certificates.h"
 #include "support/endpoint_config.h"
 #include "support/endpoint_pair.h"
@@ -752,6 +754,86 @@ TEST(Endpoint, refuses_a_certificate_of_another_authority_for_good) {
   EndpointSide client(config);
   test::expect_error(client.expect_closed(client.connect(server)), Code::authentication_failed,
                      {"the peer's certificate is refused"});
+}
+
+/// An outsider that dials many times at once, and again whenever it was refused, until it is destroyed.
+class Storm {
+ public:
+  Storm(const Config& config, const std::string& address)
+      : thread_([this, config, address] { run(config, address); }) {}
+  ~Storm() {
+    ends_ = true;
+    thread_.join();
+  }
+  int refused() const { return refused_; }
+  /// Blocks: until it was refused that often. What hangs fails by the test's time limit.
+  void await(int refused) const {
+    for (int seen = refused_; seen < refused; seen = refused_) refused_.wait(seen);
+  }
+
+  static constexpr int kDialled = 10;  // at once
+
+ private:
+  void run(const Config& config, const std::string& address) {
+    EndpointSide side(config, {.name = "outsider"});
+    for (int i = 0; i < kDialled; ++i) (void)side.connect(address);
+    while (!ends_) {
+      const ChannelEvent event = side.expect(Kind::closed);
+      EXPECT_EQ(side.poller().status(event.channel).code(), Code::authentication_failed);
+      ++refused_;
+      refused_.notify_all();
+      (void)side.connect(address);
+    }
+  }
+
+  std::atomic<int> refused_{0};
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+/// A friend opens a channel, and sends over it, while an outsider storms the server.
+void expect_harmless(const Config& friends, const Config& outsiders) {
+  const base::Clock& clock = base::SystemClock::instance();
+  EndpointSide server(friends, {.name = "server"});
+  EndpointSide client(friends, {.name = "client"});
+  const Storm storm(outsiders, server.address());
+  storm.await(2 * Storm::kDialled + links::AttemptLimiter::kAtOnce);
+  // From here on whoever comes has to wait for its turn, except those that were let in before. Half of it is for what
+  // is just then counted.
+  const base::Nanoseconds begin = clock.now_ns();
+  const int before = storm.refused();
+  constexpr int kMore = 15;
+  storm.await(before + Storm::kDialled + kMore);
+  EXPECT_GE(clock.now_ns() - begin, kMore * links::AttemptLimiter::kInterval / 2)
+      << "it is not limited";
+  const ChannelId id = client.connect(server);
+  client.expect(Kind::opened);
+  EXPECT_EQ(server.poller().info(server.expect(Kind::opened).channel).value().peer, "client");
+  const auto say = [&](const std::string& text) {
+    EXPECT_TRUE(client.send(id, text));
+    server.expect_frame(text);
+  };
+  say("in the storm");
+  storm.await(storm.refused() + Storm::kDialled);
+  say("still");
+}
+
+TEST(Endpoint, has_friends_whose_channels_open_in_a_storm_of_wrong_secrets) {
+  const test::SecretFile secret;
+  const test::SecretFile other(test::kOtherSecret);
+  Config knows = endpoint_config("tcp"), guesses = knows;
+  ASSERT_TRUE(is_ok(knows.set("security.secret_file", secret.path())));
+  ASSERT_TRUE(is_ok(guesses.set("security.secret_file", other.path())));
+  expect_harmless(knows, guesses);
+}
+
+TEST(Endpoint, has_friends_whose_channels_open_in_a_storm_of_wrong_certificates) {
+  const Authority authority;
+  const Config friends = config_of_bytes(authority.issue());
+  // One is refused, and one refuses the server itself, and leaves in the middle of TLS.
+  for (const NodeFiles& files :
+       {authority.issue({.hosts = {"elsewhere.example"}}), Authority().issue()})
+    expect_harmless(friends, config_of_bytes(files));
 }
 
 /// Endpoints whose certificates are for other hosts than those at which they listen.
