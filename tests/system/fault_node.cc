@@ -7,13 +7,17 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/return_if_error.h"
 #include "faro/log.h"
+#include "faro/nodes.h"
 #include "support/query_end.h"
+#include "support/recorded_events.h"
 #include "support/traces.h"
 #include "support/watchdog.h"
 #include "system/checked_shuffle.h"
@@ -24,6 +28,8 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{40};
 constexpr std::chrono::milliseconds kTurn{5};
+// Worker 1 of nodes 0 and 1, and of the guest; each node has two.
+const std::vector<uint32_t> kGuestWorkers = {1, 3, 2 * kGuest + 1};
 
 /// Something that happens once and that a thread can wait for.
 class Event {
@@ -55,6 +61,7 @@ class FaultNode {
   Status open(Listener listener, std::optional<Listener> beside) {
     FARO_RETURN_IF_ERROR(
         open_one(session_, plan_.addresses, "2", "with the victim", std::move(listener)));
+    session_->listen(events_->listener());
     if (!beside.has_value()) return Status::Ok();
     return open_one(beside_, plan_.beside_addresses, "1", "beside", std::move(*beside));
   }
@@ -77,8 +84,9 @@ class FaultNode {
         go_on_.happens();
       } else if (line.starts_with("others ")) {
         const QueryId second = query_in(line, line.find(',') + 1);
-        Status status = run_pair(*session_, query_in(line, 7), {1, 3}, 1);
-        if (status.ok()) status = run_pair(*beside_, second, {0, 1}, 0);
+        if (guest_.joinable()) guest_.join();
+        Status status = run(*session_, query_in(line, 7), {1, 3}, 1);
+        if (status.ok()) status = run(*beside_, second, {0, 1}, 0);
         test_.say(status.ok() ? "others well" : "complaint: " + status.to_string());
       } else if (line.starts_with("wait ")) {
         const std::chrono::milliseconds lasting(std::atoi(line.c_str() + 5));
@@ -87,8 +95,10 @@ class FaultNode {
       } else if (line == "outcome") {
         if (part_.joinable()) part_.join();
         test_.say(outcome_.ok() ? "done" : "failed " + outcome_.to_string());
-      } else {
-        return line == "close" ? close() : 1;
+      } else if (line == "close") {
+        return close();
+      } else if (!obey_as_nodes_change(line)) {
+        return 1;
       }
     }
   }
@@ -177,22 +187,68 @@ class FaultNode {
     return true;
   }
 
+  // --- nodes that come and go
+
+  // False: it is another line.
+  bool obey_as_nodes_change(const std::string& line) {
+    std::istringstream words(line);
+    std::string verb, text;
+    uint32_t node = 0;
+    words >> verb;
+    if (verb == "add" && words >> node >> text) {
+      complain_of(Nodes(*session_).add({node, text}));
+    } else if (verb == "drain" && words >> node) {
+      complain_of(Nodes(*session_).drain(node));
+    } else if (verb == "remove" && words >> node) {
+      complain_of(Nodes(*session_).remove(node));
+    } else if (verb == "await" && words >> node) {
+      test_.say(session_->await_node(node).to_string());
+    } else if (verb == "told" && words >> text >> node) {
+      test_.say(events_->await(fmt::format("{} {}", text, node)));
+    } else if (verb == "count" && words >> text >> node) {
+      test_.say(std::to_string(events_->count(fmt::format("{} {}", text, node))));
+    } else if (verb == "with") {
+      const QueryId id = query_in(line, line.find("guest ") + 6);
+      complain_of(session_->declare_query(id, kGuestWorkers));
+      guest_ = std::thread(
+          [this, id] { guest_outcome_ = run_declared(*session_, id, kGuestWorkers, 1); });
+    } else if (line == "guest") {
+      if (guest_.joinable()) guest_.join();
+      if (guest_outcome_.ok() && events_->count(fmt::format("lost {}", kGuest)) != 0)
+        guest_outcome_ = Status(Code::internal_error, "the guest was lost");
+      test_.say(guest_outcome_.ok() ? "guest well" : "complaint: " + guest_outcome_.to_string());
+    } else {
+      return false;
+    }
+    return true;
+  }
+  void complain_of(const Status& status) {
+    if (!status.ok()) test_.say(fmt::format("complaint: {}: {}", doing_, status.to_string()));
+  }
+
   // --- the others: worker 1, and the session beside
 
-  Status run_pair(Session& session, const QueryId& id, const std::vector<uint32_t>& workers,
-                  uint32_t local) {
+  Status run(Session& session, const QueryId& id, const std::vector<uint32_t>& workers,
+             uint32_t local) {
     FARO_RETURN_IF_ERROR(session.declare_query(id, workers));
+    return run_declared(session, id, workers, local);
+  }
+  Status run_declared(Session& session, const QueryId& id, const std::vector<uint32_t>& workers,
+                      uint32_t local) {
     Worker& worker = session.worker(local);
     CheckedShuffle shuffle;
     FARO_RETURN_IF_ERROR(shuffle.open(worker, id, workers));
     for (uint32_t i = 0; i < 1000; ++i) {
-      if (shuffle.send(i % 2) != Outcome::done) return shuffle.status();
+      if (shuffle.send(i % static_cast<uint32_t>(workers.size())) != Outcome::done)
+        return shuffle.status();
     }
     if (shuffle.finish() != Outcome::done) return shuffle.status();
     if (shuffle.take_to_end() != Outcome::end_of_stream) return shuffle.status();
     shuffle.close();
     Status cause;
-    return end_query(worker, id, cause) == Outcome::done ? Status::Ok() : cause;
+    const Outcome ended = end_query(worker, id, cause);
+    worker.release_ownership();
+    return ended == Outcome::done ? Status::Ok() : cause;
   }
 
   int close() {
@@ -224,6 +280,9 @@ class FaultNode {
   std::unique_ptr<Session> beside_;
   std::thread part_;
   Status outcome_;  // of the query of all; the part's until it is joined
+  std::thread guest_;
+  Status guest_outcome_;  // of the query of the guest; the thread's until it is joined
+  const std::shared_ptr<RecordedEvents> events_ = std::make_shared<RecordedEvents>();
   Event hit_;
   Event go_on_;
 };

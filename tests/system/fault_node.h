@@ -4,6 +4,7 @@
 //   worker 0 of each node shuffles with those of all nodes; it goes through the phases below
 //   worker 1 of nodes 0 and 1 shuffles with the other one: what has to go on, whatever happens to node 2
 //   nodes 0 and 1 have a session of their own beside, which has to go on as well
+//   where the nodes of the session may change, node 3, the guest, shuffles with nodes 0 and 1, by worker 1
 //
 //   the test says              the node answers
 //   begin, begin pair          the id of a query, of the cluster or of the session beside
@@ -11,6 +12,14 @@
 //   hit                        (nothing) the victim was hit
 //   go on                      (nothing) the victim need not stay in its phase any more
 //   others <id> <id>           "others well": a query of the other workers, and one of the session beside
+//   add <node> <address>       (nothing) so are told of a node,
+//   drain <node>               (nothing) of one that is drained,
+//   remove <node>              (nothing) of one that is removed
+//   with guest <id>            (nothing yet) worker 1 takes part in the query of the guest, which is declared before the next line
+//   guest                      "guest well": that query has ended with its rows, and nobody has lost the guest
+//   await <node>               "ok": it is linked
+//   told <event> <node>        "<event> <node>", once the session has told it
+//   count <event> <node>       how often it has
 //   wait <ms>                  "waited", after so long
 //   outcome                    "done", or "failed " and why, once it is known how the query ended; as
 //                              often as it is asked
@@ -48,10 +57,11 @@ inline constexpr const char* kPhaseNames[] = {"opened",   "first_rows", "mid",  
 
 inline constexpr uint32_t kFaultNodes = 3;
 inline constexpr uint32_t kVictim = 2;
+inline constexpr uint32_t kGuest = 3;  // comes and goes, and is in no query of the others
 
 struct FaultNodePlan {
   uint32_t node = 0;
-  std::string addresses;         // of all nodes
+  std::string addresses;         // of those that it opens its session with
   std::string beside_addresses;  // of nodes 0 and 1 in the session beside
   SettingList settings;          // of both
   Phase phase = Phase::opened;   // in which the victim is hit
