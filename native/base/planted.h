@@ -18,9 +18,11 @@ enum class Plant : uint8_t {
   left_too_early,    // a channel that is drained: this side leaves before the other has taken all
   left_unacknowledged,  // the same: before the other knows that this one has
   index_given_again,    // of a channel: while its poller still holds frames of it
+  link_given_back,      // of a channel that has ended: while frames of it are held
   lost_room,            // a claim found no room, and nobody tells when there is some
   lost_commit,   // of a row claimed larger than a frame and committed smaller, if the ring is full
   resent_twice,  // a link is mended, and control messages that have come are sent again, too
+  frame_resent,  // the same: a frame that has come is sent again, behind itself
   drained_too_early,  // a node lets go of a drained one without having heard that the others have no query left that needs it
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };

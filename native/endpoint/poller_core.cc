@@ -302,6 +302,9 @@ void PollerCore::finish(Channel& channel) {
   ready_.clear_external(channel.id.index);
   sate(channel);
   remove(unposted_, channel.is_unposted, channel);
+  if (!base::planted(base::Plant::link_given_back)) return;
+  remove(touched_, channel.is_touched, channel);
+  channel.link.reset();
 }
 
 void PollerCore::forget(Channel& channel) {
@@ -326,9 +329,10 @@ void PollerCore::touch(Channel& channel) noexcept {
 void PollerCore::release(ChannelId id, uint32_t token) noexcept {
   Channel* const channel = find(id);
   if (channel == nullptr || channel->held == 0) return;
-  if (!base::planted(base::Plant::frame_given_back)) channel->in->release(token);
+  const bool is_gone = base::planted(base::Plant::link_given_back) && channel->link == nullptr;
+  if (!is_gone && !base::planted(base::Plant::frame_given_back)) channel->in->release(token);
   --channel->held;
-  touch(*channel);
+  if (!is_gone) touch(*channel);
   // One that was kept for this frame is forgotten at its next visit.
   if (channel->is_full || (channel->told_closed && channel->held == 0)) activate(*channel);
 }

@@ -5,6 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
 
 #include "faro/log.h"
 #include "support/cluster.h"
@@ -12,6 +16,7 @@
 #include "support/pausable_network.h"
 #include "support/raw_peer.h"
 #include "wire/control.h"
+#include "wire/preamble.h"
 
 namespace faro::test {
 namespace {
@@ -352,6 +357,88 @@ TEST_F(RunningTrouble, another_node_cannot_mend_a_link) {
     expect_contains(ending.reason, "does not have that link (any more)");
   }
   EXPECT_TRUE(cluster[0].connected(1));
+}
+
+/// Node 1 of a cluster of two, made by hand: its link with node 0 over tcp.
+class HandMember {
+ public:
+  explicit HandMember(ClusterPlan& plan) : plan_(plan) {}
+
+  /// Dials node 0, and says what is said up to LINK.
+  void dials(const std::optional<wire::LinkName>& mends) {
+    control_.emplace(plan_.address(0));
+    wire::Hello hello = plan_.hello(1);
+    hello.mends = mends;
+    control_->send_preamble();
+    control_->send_message(wire::encode(hello));
+    incarnation_ = value_of(wire::decode_hello(next(wire::ControlKind::hello))).incarnation;
+    control_->send_message(wire::encode(wire::Auth{wire::AuthMethod::none, true, {}}));
+    next(wire::ControlKind::auth);
+    if (mends) control_->send_message(wire::encode_resume({.messages = members_}));
+    choice_ = value_of(wire::decode_link_choice(next(wire::ControlKind::link)));
+  }
+  void mends() {
+    control_.reset();
+    dials(wire::LinkName{incarnation_, choice_.number});
+  }
+  const transport::StreamToken& token() const { return choice_.token; }
+  /// A data connection for the link with that token.
+  RawPeer data(const transport::StreamToken& token) const {
+    RawPeer peer(plan_.address(0));
+    const wire::Preamble preamble = wire::data_preamble(token);
+    peer.send_bytes(std::as_bytes(std::span(&preamble, 1)));
+    return peer;
+  }
+  /// Both sides are ready.
+  void is_ready() {
+    next(wire::ControlKind::ready);
+    control_->send_message(wire::encode_plain(wire::ControlKind::ready));
+  }
+
+ private:
+  // The next message of that kind.
+  wire::ControlMessage next(wire::ControlKind kind) {
+    for (;;) {
+      auto message = control_->receive();
+      if (!message) throw std::runtime_error("no " + std::string(wire::name_of(kind)));
+      members_ += wire::kind_of(*message) == wire::ControlKind::members ? 1 : 0;
+      if (wire::kind_of(*message) == kind) return *message;
+    }
+  }
+
+  ClusterPlan& plan_;
+  std::optional<RawPeer> control_;
+  uint64_t incarnation_ = 0;
+  uint64_t members_ = 0;  // that have come: they count
+  wire::LinkChoice choice_;
+};
+
+// Somebody may have seen it, or dial late: between the break and the mending of a link, and afterwards.
+TEST_F(RunningTrouble, the_token_of_a_broken_connection_opens_nothing) {
+  ClusterPlan plan(2, {{"transport", "tcp"},
+                       {"liveness.timeout_ms", "60000"},
+                       {"link.mend_ms", "60000"},
+                       {"close.timeout_ms", "1000"}});
+  OpeningNode node(plan, 0);
+  HandMember member(plan);
+  member.dials(std::nullopt);
+  const transport::StreamToken first = member.token();
+  RawPeer old_data = member.data(first);
+  member.is_ready();
+  ASSERT_TRUE(is_ok(node.opened()));
+  session::Membership& opened = **node.opened();
+
+  member.mends();
+  const transport::StreamToken second = member.token();
+  EXPECT_NE(second, first);
+  EXPECT_TRUE(old_data.closed_within(10'000));
+  EXPECT_TRUE(member.data(first).closed_within(10'000));
+  RawPeer data = member.data(second);
+  member.is_ready();
+  EXPECT_TRUE(member.data(first).closed_within(10'000));
+  EXPECT_FALSE(data.closed_within(0));
+  EXPECT_TRUE(opened.connected(1));
+  EXPECT_TRUE(node.observer().losses().empty());
 }
 
 TEST_F(RunningTrouble, a_link_failed_above_is_lost_on_both_sides_with_the_cause) {

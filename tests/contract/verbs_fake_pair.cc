@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "support/fake_fabric.h"
 #include "transport/verbs/channel_map.h"
 #include "transport/verbs/device_watch.h"
+#include "transport/verbs/mending_over.h"
 #include "transport/verbs/progress_exchange.h"
 #include "transport/verbs/verbs_link.h"
 
@@ -94,6 +96,10 @@ class FakeConnecting {
     }
     return {};
   }
+  Status on_message(std::span<const std::byte>) {
+    return {Code::protocol_error, "a setup message, of which there are none"};
+  }
+  Status status() const { return {}; }
   bool connected() const {
     return std::all_of(fabrics_.begin(), fabrics_.end(),
                        [](const auto& fabric) { return fabric->connected(); });
@@ -181,38 +187,7 @@ class FakeSetup final : public transport::LinkSetup {
   Status status_;
 };
 
-class FakeMending final : public transport::LinkMending {
- public:
-  FakeMending(transport::LinkContext& context, VerbsLink& link, int side, Fabrics& fabrics,
-              uint32_t nth, const Options& options)
-      : link_(link), progress_(context, link), connecting_(context, side, fabrics, nth, options) {
-    link_.give_up_connections();
-  }
-
-  Status start() override {
-    FARO_RETURN_IF_ERROR(link_.renew_key());
-    FARO_RETURN_IF_ERROR(connecting_.start(link_.parts().incoming, link_.parts().messages));
-    progress_.tell();
-    return {};
-  }
-  Status on_message(std::span<const std::byte> message) override {
-    const auto resume = wire::load_verbs_resume(message);
-    return resume ? progress_.on_resume(*resume, message)
-                  : Status(Code::protocol_error, "no RESUME");
-  }
-  Status on_stream(transport::DataStream) override { return {}; }
-  Status status() const override { return {}; }
-  bool ready() const override { return connecting_.connected() && progress_.complete(); }
-  Status finish() override {
-    const wire::VerbsMemory peer = connecting_.peer();
-    return link_.take_connections(connecting_.take(), peer);
-  }
-
- private:
-  VerbsLink& link_;
-  transport::verbs::ProgressExchange progress_;
-  FakeConnecting connecting_;
-};
+using FakeMending = transport::verbs::MendingOver<FakeConnecting>;
 
 // A device that says that it has failed when it is told to.
 class FakeDevice final : public transport::verbs::DeviceEvents {
@@ -248,8 +223,8 @@ class FakeTransport final : public transport::Transport {
   }
   std::unique_ptr<transport::LinkMending> mend(transport::LinkContext& context,
                                                transport::DataLink& link) override {
-    return std::make_unique<FakeMending>(context, static_cast<VerbsLink&>(link), side_, *fabrics_,
-                                         connections_++, options_);
+    return std::make_unique<FakeMending>(context, static_cast<VerbsLink&>(link), context, side_,
+                                         *fabrics_, connections_++, options_);
   }
   FakeDevice& device() { return device_; }
   bool poll() noexcept override { return poller_->poll(); }
@@ -407,17 +382,85 @@ TEST(VerbsInMemory, a_link_that_fails_for_good_while_it_is_broken_is_not_mended)
   EXPECT_EQ(pair->failure(0).code(), Code::peer_lost);
 }
 
-TEST(VerbsInMemory, a_mended_link_has_another_key) {
-  const auto pair = opened(PairShape::symmetric(1, 1, 4096), {});
-  ASSERT_NE(pair, nullptr);
-  const auto key = [&](int side) {
-    return static_cast<VerbsLink&>(pair->link(side)).parts().incoming.remote_key();
-  };
-  for (uint32_t times = 1; times <= 3; ++times) {
-    ASSERT_TRUE(is_ok(pair->mend()));
-    EXPECT_EQ(key(0), kKey + times);
-    EXPECT_EQ(key(1), kKey + times);
+/// A pair whose fabrics the test has.
+struct OpenedPair {
+  std::shared_ptr<Fabrics> fabrics = std::make_shared<Fabrics>(1, false);
+  std::unique_ptr<TransportPair> pair;
+
+  OpenedPair() {
+    const auto side = [&](int number) {
+      return std::make_shared<FakeTransport>(number, fabrics, Options{});
+    };
+    auto opened =
+        ConnectedPair::open(PairShape::symmetric(1, 1, 4096), {.transports = {side(0), side(1)}});
+    EXPECT_TRUE(is_ok(opened));
+    if (opened.ok()) pair = std::move(*opened);
   }
+  VerbsLink& link(int side) { return static_cast<VerbsLink&>(pair->link(side)); }
+  uint32_t key(int side) { return link(side).parts().incoming.remote_key(); }
+};
+
+TEST(VerbsInMemory, a_mended_link_has_another_key_and_a_write_with_the_old_one_is_refused) {
+  OpenedPair opened;
+  ASSERT_NE(opened.pair, nullptr);
+  std::vector<uint32_t> keys[2];
+  for (uint32_t times = 0; times <= 3; ++times) {
+    if (times != 0) {
+      ASSERT_TRUE(is_ok(opened.pair->mend()));
+    }
+    const auto fabric = opened.fabrics->each(times).front();
+    for (const int side : {0, 1}) {
+      const uint32_t key = opened.key(side);
+      EXPECT_EQ(key, kKey + times);
+      EXPECT_EQ(fabric->would_take_write(side, key), IBV_WC_SUCCESS);
+      for (const uint32_t old : keys[side])
+        EXPECT_EQ(fabric->would_take_write(side, old), IBV_WC_REM_ACCESS_ERR);
+      keys[side].push_back(key);
+    }
+  }
+}
+
+/// Connects nothing, and notes when the peer would be told of it.
+class NotedConnecting {
+ public:
+  explicit NotedConnecting(std::function<void(uint32_t)> told) : told_(std::move(told)) {}
+  Status start(const RegisteredMemory& incoming, const RegisteredMemory&) {
+    told_(incoming.remote_key());
+    return {};
+  }
+  Status on_message(std::span<const std::byte>) { return {}; }
+  Status status() const { return {}; }
+  bool connected() const { return false; }
+  wire::VerbsMemory peer() const { return {}; }
+  std::vector<ChannelParts> take() { return {}; }
+
+ private:
+  const std::function<void(uint32_t)> told_;
+};
+
+// What the peer has sent before finds neither a queue pair nor a key. So it cannot land on what was told since.
+TEST(VerbsInMemory, queue_pairs_and_key_are_dead_before_the_peer_is_told_others) {
+  OpenedPair opened;
+  ASSERT_NE(opened.pair, nullptr);
+  const auto fabric = opened.fabrics->each(0).front();
+  EXPECT_TRUE(fabric->is_open(0));
+  const uint32_t key = opened.key(0);
+  std::vector<uint32_t> keys;  // of the link, when the peer was told something
+  transport::LinkContext context;
+  context.outgoing = context.incoming = PairShape::symmetric(1, 1, 4096).forth;
+  const auto told = [&](uint32_t of_then) {
+    EXPECT_FALSE(fabric->is_open(0));
+    keys.push_back(of_then);
+  };
+  context.send = [&](std::span<const std::byte> message) {
+    EXPECT_TRUE(wire::load_verbs_resume(message));
+    told(opened.key(0));
+  };
+  transport::verbs::MendingOver<NotedConnecting> mending(context, opened.link(0), told);
+  EXPECT_FALSE(fabric->is_open(0));
+  EXPECT_TRUE(keys.empty());
+  ASSERT_TRUE(is_ok(mending.start()));
+  EXPECT_EQ(keys, (std::vector<uint32_t>{key + 1, key + 1})) << "of its memory, and its rings";
 }
 
 }  // namespace

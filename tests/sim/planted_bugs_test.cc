@@ -89,6 +89,11 @@ TEST(PlantedBugs, a_message_that_is_resent_though_it_has_come_is_found) {
   expect_found(base::Plant::resent_twice, simulation::run_channel_seed);
 }
 
+TEST(PlantedBugs, a_frame_that_is_resent_though_it_has_come_is_found) {
+  expect_found(base::Plant::frame_resent);
+  expect_found(base::Plant::frame_resent, simulation::run_channel_seed);
+}
+
 TEST(PlantedBugs, a_former_incarnation_that_is_believed_to_live_is_found) {
   expect_found(base::Plant::old_incarnation_believed);
   expect_found(base::Plant::old_incarnation_believed, simulation::run_channel_seed);
@@ -100,6 +105,10 @@ TEST(PlantedBugs, a_drained_node_that_is_let_go_of_too_early_is_found) {
 
 TEST(PlantedBugs, an_index_that_is_given_again_while_frames_are_held_is_found) {
   expect_found(base::Plant::index_given_again, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, a_link_that_is_given_back_while_frames_are_held_is_found) {
+  expect_found(base::Plant::link_given_back, simulation::run_channel_seed);
 }
 
 TEST(PlantedBugs, room_that_is_not_told_is_found) {

@@ -75,6 +75,8 @@ class CuttingProxy {
   }
   /// How many are still to come.
   size_t left() const { return left_; }
+  /// How many bytes of control or data connections have passed that way since the proxy was made. Not with TLS.
+  uint64_t passed(Cut::Of of, Cut::Way way) const { return passed_[index_of(of, way)]; }
   /// Breaks all connections, and takes no other from now on. Blocks: until they are broken.
   void separate() {
     separates_ = true;
@@ -146,14 +148,23 @@ class CuttingProxy {
         cuts_.front().bytes -= count;
       }
     }
+    passed_[index_of(is_data(pair) ? Cut::Of::data : Cut::Of::control,
+                     from == 0 ? Cut::Way::to_listener : Cut::Way::to_dialler)] += count;
     send_all(pair.ends[1 - from].get(), bytes.data(), count);
+  }
+
+  static size_t index_of(Cut::Of of, Cut::Way way) {
+    return (of == Cut::Of::data ? 2u : 0u) + (way == Cut::Way::to_dialler ? 1u : 0u);
+  }
+
+  static bool is_data(const Pair& pair) {
+    return pair.preamble.size() > 6 && pair.preamble[6] == std::byte{2};
   }
 
   static bool concerns(const Cut& cut, const Pair& pair, size_t from) {
     if ((from == 0) != (cut.way == Cut::Way::to_listener)) return false;
     if (cut.of == Cut::Of::any) return true;
-    const bool is_data = pair.preamble.size() > 6 && pair.preamble[6] == std::byte{2};
-    return is_data == (cut.of == Cut::Of::data);
+    return is_data(pair) == (cut.of == Cut::Of::data);
   }
 
   static void send_all(int to, const std::byte* bytes, size_t count) {
@@ -171,7 +182,8 @@ class CuttingProxy {
   bool is_ready_ = false;
   std::list<Pair> pairs_;  // its thread's
   std::mutex mutex_;
-  std::deque<Cut> cuts_;  // guarded by mutex_
+  std::deque<Cut> cuts_;                           // guarded by mutex_
+  std::array<std::atomic<uint64_t>, 4> passed_{};  // by index_of
   std::atomic<size_t> left_{0};
   std::atomic<size_t> open_{0};  // connections
   std::atomic<bool> separates_{false};

@@ -113,6 +113,18 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     const std::lock_guard lock(mutex_);
     return sides_[side].region;
   }
+  /// Whether the queue pair of a side has not been destroyed.
+  bool is_open(int side) const {
+    const std::lock_guard lock(mutex_);
+    return sides_[side].alive != nullptr;
+  }
+  /// What a WRITE of the other side with that key would come to: one that is late, or made up.
+  ibv_wc_status would_take_write(int side, uint32_t key) const {
+    const std::lock_guard lock(mutex_);
+    const Region& region = sides_[side].region;
+    return takes_write(region, key, region.base, region.bytes) ? IBV_WC_SUCCESS
+                                                               : IBV_WC_REM_ACCESS_ERR;
+  }
 
  private:
   class QueuePair final : public transport::verbs::Endpoint {
@@ -305,6 +317,10 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     complete(mine, {done, std::exchange(mine.places_done, 0)});
   }
 
+  static bool takes_write(const Region& region, uint32_t key, const std::byte* to, uint64_t bytes) {
+    return key == region.key && to >= region.base && to + bytes <= region.base + region.bytes;
+  }
+
   ibv_wc_status transfer(const Send& send, Side& peer) {
     const std::byte* const data = send.inlined.empty()
                                       ? reinterpret_cast<const std::byte*>(send.piece.addr)
@@ -312,9 +328,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     const uint32_t bytes = send.piece.length;
     if (send.request.opcode != IBV_WR_SEND) {
       auto* const to = reinterpret_cast<std::byte*>(send.request.wr.rdma.remote_addr);
-      const Region& region = peer.region;
-      if (send.request.wr.rdma.rkey != region.key || to < region.base ||
-          to + bytes > region.base + region.bytes) {
+      if (!takes_write(peer.region, send.request.wr.rdma.rkey, to, bytes)) {
         fault("a WRITE beyond the region");
         return IBV_WC_REM_ACCESS_ERR;
       }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,7 +24,7 @@ using test::HandConnection;
 using test::HandshakeSide;
 using test::HandWire;
 
-/// Its links carry nothing, and are ready at once.
+/// Its links carry nothing, and are ready at once. One that is mended gives its connection up when `mend` is called.
 class MendingTransport final : public transport::Transport {
  public:
   const transport::Capabilities& capabilities() const override { return capabilities_; }
@@ -34,8 +35,11 @@ class MendingTransport final : public transport::Transport {
   }
   std::unique_ptr<transport::LinkMending> mend(transport::LinkContext&,
                                                transport::DataLink&) override {
+    if (on_mend) on_mend();
     return std::make_unique<transport::StandingRings>();
   }
+
+  std::function<void()> on_mend;
 
  private:
   class Setup final : public transport::LinkSetup {
@@ -78,6 +82,9 @@ class HandNetwork final : public Network {
   const std::string nowhere_;
 };
 
+constexpr transport::StreamToken kFirstToken = {std::byte{1}};
+constexpr transport::StreamToken kNextToken = {std::byte{2}};
+
 /// Node 2 has dialled node 1, and this side of their link, which is one of them, has said READY.
 class LinkThatIsNearlyUp : public testing::TestWithParam<bool>, private Link::Owner {
  protected:
@@ -93,12 +100,12 @@ class LinkThatIsNearlyUp : public testing::TestWithParam<bool>, private Link::Ow
     link_ = &links_.add(std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
                                                std::make_unique<HandConnection>(first_), hello));
     link_->start();
-    const wire::LinkChoice choice{"fake", {}, std::nullopt, 9};
+    const wire::LinkChoice choice{"fake", kFirstToken, std::nullopt, 9};
     if (has_dialled_) {
       first_->handler->on_message(wire::encode(choice));
       link_->begin(transport_, {});
     } else {
-      link_->choose(transport_, {}, {});
+      link_->choose(transport_, kFirstToken, {});
     }
     EXPECT_TRUE(link_->state().is(LinkState::setting_up));
   }
@@ -240,6 +247,48 @@ TEST_P(LinkThatIsMended, is_counted_as_long_as_it_is_mended) {
   EXPECT_EQ(loss_.code(), Code::peer_lost);
   EXPECT_EQ(links_.watch().mending(), 0);
   EXPECT_EQ(mender_.next_deadline(), base::kForever);
+}
+
+// So nothing late can land: who dials by the old token, or writes by what was told with it, is not heard any more.
+TEST_P(LinkThatIsMended, gives_its_data_connection_up_before_another_token_is_told_or_used) {
+  breaks();
+  const auto has_told = [this](wire::ControlKind kind) {
+    return std::ranges::any_of(last_->sent,
+                               [&](const auto& sent) { return wire::kind_of(sent) == kind; });
+  };
+  int given_up = 0;
+  transport_.on_mend = [&] {
+    ++given_up;
+    EXPECT_FALSE(has_told(wire::ControlKind::link));
+    EXPECT_FALSE(has_told(wire::ControlKind::setup));
+    EXPECT_FALSE(has_told(wire::ControlKind::ready));
+    EXPECT_EQ(link_->context().stream_token, kFirstToken) << "the one to dial with";
+    EXPECT_FALSE(link_->takes(kFirstToken));
+    EXPECT_FALSE(link_->takes(kNextToken));
+  };
+  if (has_dialled_) {
+    is_answered();
+  } else {
+    last_ = std::make_shared<HandWire>();
+    link_->resume(std::make_unique<HandConnection>(last_), kNextToken);
+  }
+  last_->handler->on_message(wire::encode_resume({}));
+  if (has_dialled_) {
+    EXPECT_EQ(given_up, 0);
+    last_->handler->on_message(wire::encode(wire::LinkChoice{"fake", kNextToken, std::nullopt, 9}));
+  }
+  EXPECT_EQ(given_up, 1);
+  EXPECT_TRUE(has_told(wire::ControlKind::ready));
+  EXPECT_EQ(link_->context().stream_token, kNextToken);
+  EXPECT_EQ(link_->takes(kNextToken), !has_dialled_);
+  EXPECT_FALSE(link_->takes(kFirstToken));
+  if (has_dialled_) return;
+  const auto is_link = [](const auto& sent) {
+    return wire::kind_of(sent) == wire::ControlKind::link;
+  };
+  const auto told = std::ranges::find_if(last_->sent, is_link);
+  ASSERT_NE(told, last_->sent.end());
+  EXPECT_EQ(test::value_of(wire::decode_link_choice(*told)).token, kNextToken);
 }
 
 // Who has accepted it dials to ask only. A peer that takes that for more does not get the link, for which no token was

@@ -8,14 +8,11 @@
 #include "base/error.h"
 
 namespace faro::transport::verbs {
-namespace {
 
-Status no_stream(const DataStream& stream) {
+Status refuse_stream(const DataStream& stream) {
   close(stream.fd);
   return {Code::protocol_error, "an unexpected data connection"};
 }
-
-}  // namespace
 
 VerbsSetup::VerbsSetup(LinkContext& context, ConnectionManager& manager,
                        std::shared_ptr<CompletionPoller> poller,
@@ -80,7 +77,7 @@ Status VerbsSetup::allocate() {
       Access::local_write, messages_);
 }
 
-Status VerbsSetup::on_stream(DataStream stream) { return no_stream(stream); }
+Status VerbsSetup::on_stream(DataStream stream) { return refuse_stream(stream); }
 
 LinkParts VerbsSetup::parts() {
   const wire::VerbsMemory& peer = connecting_.peer();
@@ -109,35 +106,9 @@ std::unique_ptr<DataLink> VerbsSetup::take() {
   return link;
 }
 
-VerbsMending::VerbsMending(LinkContext& context, ConnectionManager& manager,
-                           const VerbsOptions& options, bool tells_address, VerbsLink& link)
-    : context_(context),
-      manager_(manager),
-      link_(link),
-      progress_(context, link),
-      connecting_(context, manager, options, tells_address) {
-  link_.give_up_connections();
-}
-
 Status VerbsMending::start() {
   FARO_RETURN_IF_ERROR(manager_.start(*context_.reactor));
-  FARO_RETURN_IF_ERROR(link_.renew_key());
-  FARO_RETURN_IF_ERROR(connecting_.start(link_.parts().incoming, link_.parts().messages));
-  progress_.tell();
-  return {};
-}
-
-Status VerbsMending::on_message(std::span<const std::byte> message) {
-  if (const auto resume = wire::load_verbs_resume(message))
-    return progress_.on_resume(*resume, message);
-  return connecting_.on_message(message);
-}
-
-Status VerbsMending::on_stream(DataStream stream) { return no_stream(stream); }
-
-Status VerbsMending::finish() {
-  const wire::VerbsMemory& peer = connecting_.peer();
-  return link_.take_connections(connecting_.take(), peer);
+  return MendingOver::start();
 }
 
 }  // namespace faro::transport::verbs

@@ -9,7 +9,7 @@
 #include "transport/transport.h"
 #include "transport/verbs/completion_poller.h"
 #include "transport/verbs/connection_manager.h"
-#include "transport/verbs/progress_exchange.h"
+#include "transport/verbs/mending_over.h"
 #include "transport/verbs/registered_memory.h"
 #include "transport/verbs/verbs_connecting.h"
 #include "transport/verbs/verbs_link.h"
@@ -56,24 +56,20 @@ class VerbsSetup final : public LinkSetup {
 
 /// Other queue pairs for a link whose own have broken. The peer's key is dead with the old ones: it gets another.
 /// Threads, Blocks: as VerbsSetup.
-class VerbsMending final : public LinkMending {
+class VerbsMending final : public MendingOver<VerbsConnecting> {
  public:
+  /// `tells_address`: as of VerbsConnecting.
   VerbsMending(LinkContext& context, ConnectionManager& manager, const VerbsOptions& options,
-               bool tells_address, VerbsLink& link);
+               bool tells_address, VerbsLink& link)
+      : MendingOver(context, link, context, manager, options, tells_address),
+        context_(context),
+        manager_(manager) {}
 
   Status start() override;
-  Status on_message(std::span<const std::byte> message) override;
-  Status on_stream(DataStream stream) override;
-  Status status() const override { return connecting_.status(); }
-  bool ready() const override { return connecting_.connected() && progress_.complete(); }
-  Status finish() override;
 
  private:
   LinkContext& context_;
   ConnectionManager& manager_;
-  VerbsLink& link_;
-  ProgressExchange progress_;
-  VerbsConnecting connecting_;
 };
 
 }  // namespace faro::transport::verbs

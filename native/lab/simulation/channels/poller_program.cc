@@ -51,8 +51,10 @@ void PollerProgram::run() {
   while (!has_to_end()) {
     dial();
     const bool has_polled = poll();
+    let_go(false);
     if (!advance() && !has_polled) wait();
   }
+  let_go(true);
   for (auto& [index, conversation] : channels_) check(conversation->let_go());
   has_ended_ = true;
 }
@@ -110,11 +112,20 @@ void PollerProgram::take(const ChannelEvent& event) {
     return check(fmt::format("peer {}: an event of a channel that has closed", peer_));
   check(conversation->take(event, peers_.world().now()));
   if (!conversation->is_over()) return;
-  check(conversation->let_go());
   const ConversationPlan& over = conversation->plan();
   const bool dialled = over.from == peer_;
+  if (conversation->holds()) over_.push_back(std::move(conversation));
   channels_.erase(event.channel.index);
   if (dialled) end_dial(peers_, ledger_, over.index);
+}
+
+// Of channels that have closed: at any time later. The frames stay until then.
+void PollerProgram::let_go(bool all) {
+  std::erase_if(over_, [&](const std::unique_ptr<Conversation>& conversation) {
+    if (!all && !chance_.one_in(4)) return false;
+    check(conversation->let_go());
+    return true;
+  });
 }
 
 bool PollerProgram::advance() {
@@ -132,7 +143,7 @@ void PollerProgram::wait() {
   const base::Nanoseconds now = peers_.world().now();
   const base::Nanoseconds dials_at = next_dial();
   Wait limit = Wait::forever();
-  if (std::any_of(channels_.begin(), channels_.end(), holds)) {
+  if (!over_.empty() || std::any_of(channels_.begin(), channels_.end(), holds)) {
     limit = wait_for(chance_.between(1, 300 * kMicrosecond));
   } else if (ledger_.dials_left == 0) {
     limit = wait_for(chance_.between(1, 2 * kMillisecond));
@@ -143,6 +154,7 @@ void PollerProgram::wait() {
   if (outcome == Outcome::failed && !peers_.is_ending(peer_))
     check(fmt::format("peer {}: a wait failed, and its endpoint is open", peer_));
   if (outcome != Outcome::deadline) return;
+  let_go(true);
   for (auto& [index, conversation] : channels_) {
     if (conversation->holds()) check(conversation->let_go());
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lab/simulation/channels/channel_ledger.h"
 #include "lab/simulation/channels/channel_plan.h"
@@ -39,6 +40,7 @@ class PollerProgram {
   void take(const ChannelEvent& event);
   bool advance();
   void wait();
+  void let_go(bool all);
   void check(const std::string& wrong);
 
   Peers& peers_;
@@ -51,6 +53,7 @@ class PollerProgram {
   endpoint::PollerCore& poller_;
   Chance chance_;
   Channels channels_;
+  std::vector<std::unique_ptr<Conversation>> over_;  // whose channels have closed; they hold frames
   bool has_ended_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/planted.h"
 #include "ring/doorbell.h"
 #include "ring/ready_set.h"
 #include "transport/mirrored_ring.h"
@@ -16,6 +17,7 @@ namespace faro::sim {
 namespace {
 
 constexpr std::align_val_t kRingAlignment{64};
+constexpr int kGivenBack = 0xdb;  // what rings are full of that were given back
 
 /// Calls visit(offset, bytes) for the one or two runs of memory that [from, to) takes in a ring.
 template <typename Visit>
@@ -52,6 +54,14 @@ SimPort::SimPort(World& world, SimFaults& faults, uint32_t node, transport::Link
       sending_(outgoing_.ring_count()),
       receiving_(incoming_.ring_count()),
       life_(faults.life(node)) {}
+
+SimPort::~SimPort() {
+  std::memset(outgoing_memory_.get(), kGivenBack, outgoing_.region_bytes());
+  std::memset(incoming_memory_.get(), kGivenBack, incoming_.region_bytes());
+  if (!base::planted(base::Plant::link_given_back)) return;
+  (void)outgoing_memory_.release();  // somebody may look there
+  (void)incoming_memory_.release();
+}
 
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];
@@ -290,9 +300,10 @@ Status SimPort::take_connection() {
 }
 
 // What the peer was told of has arrived. The rest is transferred again, of which it may have some bytes.
-void SimPort::go_on(const SimPort& peer) {
+void SimPort::go_on(SimPort& peer) {
   failed_ = false;
   for (uint32_t ring = 0; ring < sending_.size(); ++ring) {
+    if (base::planted(base::Plant::frame_resent)) resend_last_frame(ring, peer);
     Sending& s = sending_[ring];
     // Hostile bytes may stand behind what was sent; whoever reads them ends the link.
     s.started = s.completed =
@@ -302,6 +313,23 @@ void SimPort::go_on(const SimPort& peer) {
     show_free_space(ring);
     if (s.started != s.wanted) start_transfer(ring);
   }
+}
+
+// A bug that is planted: as if the peer had named the beginning of its last frame as its position, over a connection whose
+// bytes lie behind each other in its ring. Only if that frame is there and unread, and there is room.
+void SimPort::resend_last_frame(uint32_t ring, SimPort& peer) {
+  Receiving& r = peer.receiving_[ring];
+  const Position end = r.written.load(std::memory_order_relaxed);
+  const auto offset_of = [&](Position at) { return at & (outgoing_.ring_bytes - 1); };
+  uint64_t bytes = 0;
+  for (Position at = r.released; at < end; at += bytes)
+    bytes = wire::padded(wire::load_header(outgoing_base(ring) + offset_of(at)).length);
+  const bool fits = end + bytes - r.released <= outgoing_.ring_bytes &&
+                    offset_of(end) + bytes <= outgoing_.ring_bytes;
+  if (bytes == 0 || !fits || sending_[ring].wanted < end) return;
+  std::memcpy(peer.incoming_base(ring) + offset_of(end),
+              outgoing_base(ring) + offset_of(end - bytes), bytes);
+  notify(ring, end + bytes);
 }
 
 }  // namespace faro::sim

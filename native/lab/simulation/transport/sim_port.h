@@ -49,6 +49,10 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
  public:
   /// Allocates the rings.
   SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context);
+  /// Gives the rings back. Whoever looks at a frame there from now on finds other bytes.
+  ~SimPort();
+  SimPort(const SimPort&) = delete;
+  SimPort& operator=(const SimPort&) = delete;
 
   std::byte* outgoing_base(uint32_t ring) {
     return outgoing_memory_.get() + outgoing_.base_offset(ring);
@@ -117,7 +121,8 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   std::function<void()> over_connection(std::function<void(SimPort&)> arrives);
   bool is_cut_now();
   void cut();
-  void go_on(const SimPort& peer);
+  void go_on(SimPort& peer);
+  void resend_last_frame(uint32_t ring, SimPort& peer);
   void start_transfer(uint32_t ring);
   uint64_t digest(uint32_t ring, Position from, Position to) const;
   void place(uint32_t ring, Position from, Position to, uint64_t expected);
