@@ -1,97 +1,99 @@
-// A server that answers requests in upper case, and clients that come and go, over the channels of endpoints: for engines
-// that do not want a cluster.
+// Three servers that answer requests in upper case, and clients that come and go, over the channels of endpoints: for
+// engines that do not want a cluster. A client whose server leaves is told why, and goes on with the next one.
 //
-//   request_response                     a server and four clients, in one process
-//   request_response server HOST:PORT    until it is killed
-//   request_response client HOST:PORT
+//   request_response                        three servers and four clients, in one process
+//   request_response server                 a server that says where it listens, until it is killed
+//   request_response client HOST:PORT...    a client of the servers there, until it has a million answers
+#include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "cluster.h"
 #include "faro/endpoint.h"
 
-static constexpr int kClients = 4;
-static constexpr int kRequests = 1000;  // of each client, one after the other
-
-static std::string_view text_of(const faro::ChannelEvent& event) {
-  return {reinterpret_cast<const char*>(event.data.data()), event.data.size()};
+using Kind = faro::ChannelEvent::Kind;
+static std::atomic<int> answers = 0, lost = 0;  // answers that clients had, servers that left them
+static void say(const std::string& line) { std::printf("%s\n", line.c_str()), std::fflush(stdout); }
+static auto open_endpoint(const std::string& name) {  // where it listens is up to the system
+  return check(faro::Endpoint::open(faro::Config(), {.name = name}));
+}
+static std::string_view text_of(const faro::ChannelEvent& frame) {  // where it has arrived
+  return {reinterpret_cast<const char*>(frame.data.data()), frame.data.size()};
 }
 
-// Writes a frame where it is sent from. A channel has one request or answer under way: there is always room.
-static std::span<std::byte> room_for(faro::Poller& poller, faro::ChannelId channel, size_t bytes) {
-  const std::span<std::byte> room = poller.claim(channel, bytes, bytes);
-  if (room.data() == nullptr) check(poller.status(channel));
-  return room;
+// Writes a frame where it is sent from, by the next wait(). There is room, since a channel has one request or answer under
+// way; unless the peer has just gone, as `closed` will tell.
+static void send(faro::Poller& poller, faro::ChannelId to, std::string_view text, auto change) {
+  const std::span<std::byte> room = poller.claim(to, text.size(), text.size());
+  if (room.data() == nullptr) return;
+  std::ranges::transform(text, reinterpret_cast<char*>(room.data()), change);
+  (void)poller.commit(to, text.size());
 }
 
-static void answer(faro::Poller& poller, const faro::ChannelEvent& request) {
-  if (!poller.is_open(request.channel))  // its client is gone: `closed` follows
-    return poller.release(request.channel, request.token);
-  const std::string_view text = text_of(request);
-  const std::span<std::byte> room = room_for(poller, request.channel, text.size());
-  for (size_t i = 0; i < room.size(); ++i)
-    room[i] = static_cast<std::byte>(std::toupper(static_cast<unsigned char>(text[i])));
-  if (poller.commit(request.channel, room.size()) == faro::Outcome::failed)
-    check(poller.status(request.channel));
-  poller.release(request.channel, request.token);
-}
-
-// Serves all channels, until that many have closed. Returns how many requests it has answered.
-static uint64_t serve(faro::Endpoint& endpoint, int channels) {
+// Answers whoever comes, until the endpoint is closed, or leaves after that many answers.
+static void serve(faro::Endpoint& endpoint, int64_t left) {
+  const auto upper = [](unsigned char c) { return static_cast<char>(std::toupper(c)); };
+  say("a server listens at " + endpoint.address());
   faro::Poller& poller = endpoint.poller(0);
   faro::ChannelEvent events[64];
-  uint64_t answers = 0;
-  while (channels > 0 && poller.wait() == faro::Outcome::done) {  // which sends the answers, too
+  while (left > 0 && poller.wait() == faro::Outcome::done) {  // for all channels at once
     for (const faro::ChannelEvent& event : poller.poll(events)) {
-      if (event.kind == faro::ChannelEvent::Kind::frame) answer(poller, event), ++answers;
-      if (event.kind == faro::ChannelEvent::Kind::closed) --channels;
+      if (event.kind == Kind::opened) say(check(poller.info(event.channel)).peer + " comes");
+      if (event.kind != Kind::frame) continue;
+      send(poller, event.channel, text_of(event), upper);
+      poller.release(event.channel, event.token);
+      --left;
     }
   }
-  return answers;
+  endpoint.close();  // at once: who has no answer yet asks another server
 }
 
-static void request(faro::Poller& poller, faro::ChannelId channel, int number) {
-  const std::string text = "request " + std::to_string(number);
-  std::memcpy(room_for(poller, channel, text.size()).data(), text.data(), text.size());
-  if (poller.commit(channel, text.size()) == faro::Outcome::failed) check(poller.status(channel));
-}
-
-static void run_client(const std::string& address) {
-  const auto endpoint = check(faro::Endpoint::open(faro::Config(), {.name = "client"}));
+// Makes requests, one after the other: to servers[at], or if that goes to the next one.
+static void ask(std::string name, std::vector<std::string> servers, size_t at, int requests) {
+  const auto endpoint = open_endpoint(name);
   faro::Poller& poller = endpoint->poller(0);
-  const faro::ChannelId channel = check(poller.connect(address, {}));
+  faro::ChannelId channel = check(poller.connect(servers[at], {}));
   faro::ChannelEvent events[4];
-  int answered = 0;
-  while (poller.wait() == faro::Outcome::done) {
+  for (int answered = 0; poller.wait() == faro::Outcome::done;) {
     for (const faro::ChannelEvent& event : poller.poll(events)) {
-      if (event.kind == faro::ChannelEvent::Kind::closed) return check(poller.status(channel));
-      if (event.kind == faro::ChannelEvent::Kind::frame) {
-        if (text_of(event) != "REQUEST " + std::to_string(answered++)) std::abort();
+      if (event.kind == Kind::frame) {
+        const bool is_right = text_of(event) == "REQUEST " + std::to_string(answered++);
+        if (!is_right) check(faro::Status(faro::Code::protocol_error, "another answer"));
         poller.release(channel, event.token);
+        ++answers;
       }
-      if (answered < kRequests)
-        request(poller, channel, answered);
-      else
-        poller.close(channel, faro::Closing::drain);  // `closed` follows
+      if (event.kind == Kind::closed) {
+        if (answered == requests) return;
+        say(name + " has lost its server: " + poller.status(channel).to_string());
+        if (++lost == 3) check(poller.status(channel));  // none is left
+        channel = check(poller.connect(servers[++at % servers.size()], {}));
+      } else if (answered < requests) {
+        send(poller, channel, "request " + std::to_string(answered), [](char c) { return c; });
+      } else {
+        poller.close(channel, faro::Closing::drain);  // nothing is lost; then comes `closed`
+      }
     }
   }
 }
 
 int main(int argc, char** argv) {
-  const std::string_view role = argc == 3 ? argv[1] : "";
-  if (role == "client") return run_client(argv[2]), 0;
-  faro::Config config;
-  if (role == "server") check(config.set("cluster.listen", argv[2]));
-  const auto server = check(faro::Endpoint::open(config, {.name = "server"}));
-  std::printf("listens at %s\n", server->address().c_str());
-  std::fflush(stdout);
-  if (role == "server") return serve(*server, INT32_MAX), 0;
-  std::vector<std::thread> clients;
-  for (int c = 0; c < kClients; ++c) clients.emplace_back(run_client, server->address());
-  const uint64_t answers = serve(*server, kClients);
-  for (std::thread& client : clients) client.join();
-  std::printf("%llu requests answered\n", static_cast<unsigned long long>(answers));
-  return answers == kClients * kRequests ? 0 : 1;
+  const std::string_view role = argc > 1 ? argv[1] : "";
+  if (role == "client") return ask("client", {argv + 2, argv + argc}, 0, 1'000'000), 0;
+  if (role == "server") return serve(*open_endpoint("server"), INT64_MAX), 0;
+  std::unique_ptr<faro::Endpoint> servers[3];
+  std::vector<std::string> addresses;
+  std::vector<std::jthread> serving, clients;
+  for (int s = 0; s < 3; ++s) {
+    servers[s] = open_endpoint("server");
+    addresses.push_back(servers[s]->address());
+    serving.emplace_back(serve, std::ref(*servers[s]), s == 2 ? 500 : INT64_MAX);
+  }
+  for (int c = 0; c < 4; ++c)  // of which some are done long before others
+    clients.emplace_back(ask, "client " + std::to_string(c), addresses, c % 3, 500 * (c + 1));
+  clients[0].join();
+  clients[0] = std::jthread(ask, "client 0", addresses, 1, 500);  // comes back, to another server
+  clients.clear();                                                // waits for them
+  for (const auto& server : servers) server->close();
+  say(std::to_string(answers) + " of 5500 answers, lost " + std::to_string(lost) + " of 1 server");
+  return answers == 5500 && lost == 1 ? 0 : 1;
 }

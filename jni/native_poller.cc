@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -139,6 +140,20 @@ jint release(JNIEnv*, jobject, jlong handle, jlong channel, jint token) {
   return result(faro_poller_release(state->handle, id_of(channel), static_cast<uint32_t>(token)));
 }
 
+// The frames among that many events at the address.
+jint release_all(JNIEnv*, jobject, jlong handle, jlong events, jint count) {
+  PollerState* const state = pollers().find(handle);
+  if (state == nullptr) return closed();
+  const std::span polled(reinterpret_cast<const faro_channel_event*>(events),
+                         static_cast<size_t>(count));
+  for (const faro_channel_event& event : polled) {
+    if (event.kind != FARO_CHANNEL_FRAME) continue;
+    const faro_code code = faro_poller_release(state->handle, event.channel, event.token);
+    if (code != FARO_CODE_OK) return result(code);
+  }
+  return 0;
+}
+
 jint claim(JNIEnv*, jobject, jlong handle, jlong channel, jint least, jint most) {
   PollerState* const state = pollers().find(handle);
   if (state == nullptr) return closed();
@@ -246,6 +261,7 @@ const std::array kMethods{method("claimAddress", "(J)J", claim_address),
                           method("rings", "(JJ[Ljava/nio/ByteBuffer;[J)I", rings),
                           method("poll", "(JJI)I", poll),
                           method("release", "(JJI)I", release),
+                          method("releaseAll", "(JJI)I", release_all),
                           method("claim", "(JJII)I", claim),
                           method("commit", "(JJIZ)I", commit),
                           method("post", "(J)I", post),

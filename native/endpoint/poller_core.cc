@@ -170,7 +170,8 @@ void PollerCore::take_news() {
 void PollerCore::drain_idle(ChannelNews& news) {
   Channel* const channel = find(news.id);
   const bool is_quiet = channel != nullptr && channel->sending == Channel::Sending::open &&
-                        channel->held == 0 && !channel->is_starving && channel->claimed.bytes == 0;
+                        !channel->held.any() && !channel->is_starving &&
+                        channel->claimed.bytes == 0;
   if (!is_quiet) return;
   channel->idle = std::move(news.cause);
   close(channel->id, Closing::drain);
@@ -224,7 +225,7 @@ void PollerCore::visit_active(Room& room) {
     channel.is_active = false;
     try {
       if (visit(channel, room) == Visit::unfinished) activate(channel);
-      if (channel.told_closed && channel.held == 0) forget(channel);
+      if (channel.told_closed && !channel.held.any()) forget(channel);
     } catch (const std::bad_alloc&) {
       activate(channel);  // the rest of it the next time
       break;
@@ -261,7 +262,7 @@ PollerCore::Visit PollerCore::take_frames(Channel& channel, Room& room) {
       ChannelEvent& event = room.add(channel, ChannelEvent::Kind::frame);
       event.token = view.token;
       event.data = {view.payload, view.payload_bytes()};
-      ++channel.held;
+      channel.held.take(view.token);
       if (base::planted(base::Plant::frame_given_back)) channel.in->release(view.token);
       continue;
     }
@@ -328,13 +329,12 @@ void PollerCore::touch(Channel& channel) noexcept {
 
 void PollerCore::release(ChannelId id, uint32_t token) noexcept {
   Channel* const channel = find(id);
-  if (channel == nullptr || channel->held == 0) return;
+  if (channel == nullptr || !channel->held.release(token)) return;
   const bool is_gone = base::planted(base::Plant::link_given_back) && channel->link == nullptr;
   if (!is_gone && !base::planted(base::Plant::frame_given_back)) channel->in->release(token);
-  --channel->held;
   if (!is_gone) touch(*channel);
   // One that was kept for this frame is forgotten at its next visit.
-  if (channel->is_full || (channel->told_closed && channel->held == 0)) activate(*channel);
+  if (channel->is_full || (channel->told_closed && !channel->held.any())) activate(*channel);
 }
 
 // ------------------------------------------------------------------------------------------- frames
@@ -473,7 +473,7 @@ void PollerCore::before_wait(WakeFor reasons) noexcept {
   for (Channel* const channel : touched_) {
     channel->is_touched = false;
     channel->in->flush_releases();
-    counters::set(channel->record->counters.held_frames, channel->held);
+    counters::set(channel->record->counters.held_frames, channel->held.count());
   }
   touched_.clear();
   over_.clear();
@@ -529,7 +529,7 @@ Result<ChannelInfo> PollerCore::info(ChannelId id) const {
 
 Result<ChannelRings> PollerCore::rings(ChannelId id) const {
   const Channel* const channel = find(id);
-  const bool is_over = channel != nullptr && channel->told_closed && channel->held == 0;
+  const bool is_over = channel != nullptr && channel->told_closed && !channel->held.any();
   if (channel == nullptr || channel->link == nullptr || is_over)
     return Status(Code::closed, "there are no rings of such a channel");
   return ChannelRings{channel->out->memory(), channel->in->memory(), channel->link};

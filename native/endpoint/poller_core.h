@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "endpoint/channel_network.h"
+#include "endpoint/held_frames.h"
 #include "endpoint/mailbox.h"
 #include "endpoint/poller_wait.h"
 #include "faro/endpoint.h"
@@ -50,7 +51,7 @@ struct Channel {
   std::optional<Status> end{};            // why it ends; told behind what is left in the ring
   bool told_closed = false;
   bool is_full = false;       // as many frames are held as can be tracked
-  uint32_t held = 0;          // frames that were not released
+  HeldFrames held;            // frames that were not released
   uint32_t wanted_least = 0;  // of the claim that found no room; with the header
   uint32_t wanted_most = 0;
   ring::Claim claimed;  // the last one

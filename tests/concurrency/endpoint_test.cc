@@ -187,6 +187,37 @@ TEST_P(OpenChannel, gives_frames_back_in_any_order) {
   server_.expect_frame("four");
 }
 
+TEST_P(OpenChannel, gives_a_frame_back_once_however_often_it_is_released) {
+  connect();
+  std::vector<ChannelEvent> held;
+  for (const char* text : {"one", "two"}) {
+    EXPECT_TRUE(client_.send(at_client_, text));
+    held.push_back(server_.expect(Kind::frame));
+  }
+  const auto release = [&](int frame) {
+    server_.poller().release(held[frame].channel, held[frame].token);
+  };
+  const auto unreleased_bytes = [&] {
+    (void)server_.poller().wait(Wait::none());  // which counts them
+    const auto metrics = server_.endpoint().metrics();
+    return is_ok(metrics) ? metrics->channels.at(0).traffic.unreleased_bytes : UINT64_MAX;
+  };
+  release(0);
+  release(0);
+  EXPECT_GT(unreleased_bytes(), 0u);
+  release(1);
+  EXPECT_EQ(unreleased_bytes(), 0u);
+  // As many as can be tracked: the last of them are tracked where those two were.
+  for (int frame = 2; frame < 66; ++frame) {
+    EXPECT_TRUE(client_.send(at_client_, std::to_string(frame)));
+    held.push_back(server_.expect(Kind::frame));
+  }
+  release(0);
+  release(1);
+  for (int frame = 65; frame > 1; --frame) release(frame);
+  EXPECT_EQ(unreleased_bytes(), 0u);
+}
+
 TEST_P(OpenChannel, takes_no_more_frames_than_it_can_track_until_some_are_released) {
   connect();
   constexpr int kMore = 200;  // than the 64 of ring/consumer.h

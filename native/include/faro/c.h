@@ -849,7 +849,7 @@ typedef struct faro_channel_event {
  * opened, frames and room, closed. The peer could change the bytes of a frame while they are read. */
 faro_code faro_poller_poll(faro_poller* poller, faro_channel_event* events, size_t limit,
                            size_t* count);
-/* Gives the space of a frame back, in any order. Each token once. A channel that is gone is no error. */
+/* Gives the space of a frame back, in any order. A frame that was released before, or a channel that is gone, is no error. */
 faro_code faro_poller_release(faro_poller* poller, faro_channel_id channel, uint32_t token);
 
 /* 16 bytes, without `size`: it never grows. */

@@ -143,7 +143,8 @@ class Poller {
   /// that never waits calls wait(Wait::none()) in between. Frames stay in place until they are released.
   std::span<ChannelEvent> poll(std::span<ChannelEvent> events) noexcept;
 
-  /// Gives the space of a frame back, in any order; what `data` referred to is invalid from now on. Each token once.
+  /// Gives the space of a frame back, in any order; what `data` referred to is invalid from now on. Does
+  /// nothing for a frame that was released before, or a channel that is gone.
   void release(ChannelId channel, uint32_t token) noexcept;
 
   /// Space for a frame of at least `least` and up to `most` bytes, in the memory that it is sent from. Empty if there is

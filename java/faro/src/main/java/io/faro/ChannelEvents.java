@@ -16,7 +16,7 @@ public final class ChannelEvents {
   public enum Kind {
     /** There are rings: claims and frames from now on. */
     OPENED,
-    /** The peer has sent a frame, which stays in place until {@link Poller#release}. */
+    /** The peer has sent a frame, which stays in place until it is released. */
     FRAME,
     /** A claim that found no space may find it now. */
     ROOM,
@@ -71,7 +71,7 @@ public final class ChannelEvents {
     return KINDS[intAt(i, NativePoller.Layout.EVENT_KIND)];
   }
 
-  /** The number of a frame, for {@link Poller#release}. */
+  /** The number of a frame, for {@link Poller#release(long, int)}. */
   public int token(int i) {
     return intAt(i, NativePoller.Layout.EVENT_TOKEN);
   }
@@ -120,6 +120,13 @@ public final class ChannelEvents {
   void filled(Poller by, int events) {
     poller = by;
     count = events;
+  }
+
+  /** What it says is of that poller; it may say nothing. */
+  void expectFilledBy(Poller expected) {
+    if (count > 0 && poller != expected) {
+      throw new FaroException(Code.WRONG_STATE, "these events are of another poller");
+    }
   }
 
   /** Before it is filled again: nobody asks for the rings of channels that have closed any more. */

@@ -97,6 +97,9 @@ final class NativePoller {
 
   native int release(long handle, long channel, int token);
 
+  /** Of the events that {@link #poll} has written from that address on, {@code count} of them. */
+  native int releaseAll(long handle, long events, int count);
+
   /** Returns what {@link Outcome#of} expects. */
   native int claim(long handle, long channel, int least, int most);
 

@@ -16,12 +16,14 @@ import java.util.Arrays;
  *   for (int i = 0, count = poller.poll(events); i < count; i++) {
  *     … events.kind(i)                                   // OPENED, FRAME, ROOM, CLOSED
  *   }
+ *   poller.release(events);                              // its frames
  * }
  * }</pre>
  *
  * <p>A channel is named by a number that its endpoint never gives twice. Frames are read and written in place:
  * {@link ChannelEvents#buffer} and {@link #outgoing} are direct buffers over the rings of a channel, made once for
- * each. Per frame there is one native call to claim, one to commit and one to release, and nothing is allocated.
+ * each. There is one native call to poll a batch of events and one to release all its frames, and one each to claim and
+ * to commit a frame; nothing is allocated.
  *
  * <p>Threads: one at a time. The first thread that uses it owns it until {@link #releaseOwnership} or its end; another
  * thread's calls throw {@link Code#WRONG_STATE}, except those of {@link #wake}, {@link #tryEnter} and, when it has
@@ -109,12 +111,27 @@ public final class Poller {
   }
 
   /**
-   * Gives the space of a frame back, in any order: the peer writes there again. Each token once. A channel that is gone
-   * is no error. Never blocks.
+   * Gives the space of a frame back, in any order: the peer writes there again. A frame that was released before, or a
+   * channel that is gone, is no error. Never blocks.
    */
   public void release(long channel, int token) {
     owner.enter();
     check(natives.release(handle, channel, token));
+  }
+
+  /**
+   * Gives the space of all frames of a batch back, by one native call: of those that the last poll with {@code events}
+   * has found, and that were not released yet. Whoever keeps some for longer releases the others one by one. The
+   * events can still be read, {@link ChannelEvents#buffer}, offset and length of frames excepted. Never blocks.
+   *
+   * @throws FaroException {@link Code#WRONG_STATE} if another poller has filled {@code events}
+   */
+  public void release(ChannelEvents events) {
+    owner.enter();
+    events.expectFilledBy(this);
+    int released = natives.releaseAll(handle, events.address(), events.count());
+    Reference.reachabilityFence(events);
+    check(released);
   }
 
   /**

@@ -265,6 +265,123 @@ class EndpointTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
+  void givesTheFramesOfABatchBackAtOnce(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, SMALL)) {
+      Poller poller = pair.server.poller;
+      ChannelEvents events = new ChannelEvents(4);
+      for (int round = 0; round < 3; round++) {
+        int sent = pair.fill("0123456789");
+        assertTrue(sent > events.capacity());
+        for (int taken = 0; taken < sent; ) {
+          pollSome(poller, events);
+          taken += events.count();
+          for (int i = 0; i < events.count(); i++) {
+            assertEquals("0123456789", textOf(events, i));
+          }
+          poller.release(events);
+          assertEquals(Kind.FRAME, events.kind(0)); // can still be read
+        }
+        assertEquals(0, unreleasedBytes(pair));
+        assertEquals(pair.atClient, pair.client.expect(Kind.ROOM).channel());
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void givesTheFramesOfABatchBackThatWereNotReleasedYet(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, new ChannelSpec())) {
+      Poller poller = pair.server.poller;
+      ChannelEvents held = new ChannelEvents(1);
+      assertTrue(pair.client.send(pair.atClient, "held"));
+      pollSome(poller, held);
+      List<ChannelEvents> batches = new ArrayList<>();
+      for (int i = 0; i < 5; i++) {
+        batches.add(new ChannelEvents(1));
+        assertTrue(pair.client.send(pair.atClient, "frame " + i));
+        pollSome(poller, batches.get(i));
+      }
+      ChannelEvents first = batches.get(0);
+      poller.release(first.channel(0), first.token(0));
+      poller.release(first.channel(0), first.token(0)); // once more
+      for (ChannelEvents batch : batches) {
+        poller.release(batch);
+        poller.release(batch);
+      }
+      assertTrue(unreleasedBytes(pair) > 0);
+      assertEquals("held", textOf(held, 0));
+      poller.release(held);
+      assertEquals(0, unreleasedBytes(pair));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void givesBackOnlyTheFramesOfABatch(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, SMALL)) {
+      Poller poller = pair.server.poller;
+      ChannelEvents events = new ChannelEvents(16);
+      poller.release(events); // nothing was polled
+      assertTrue(pair.client.send(pair.atClient, "last"));
+      pair.client.poller.drain(pair.atClient);
+      pollSome(poller, events);
+      assertEquals(Kind.FRAME, events.kind(0));
+      assertEquals(Code.WRONG_STATE, codeOf(() -> pair.client.poller.release(events)));
+      assertEquals(Code.WRONG_STATE, start(() -> codeOf(() -> poller.release(events))).get());
+      assertEquals("last", textOf(events, 0));
+      assertThrows(NullPointerException.class, () -> poller.release(null));
+      poller.releaseOwnership();
+      FutureTask<Kind> server =
+          start(
+              () -> {
+                poller.release(events);
+                do {
+                  pollSome(poller, events);
+                  poller.release(events);
+                } while (events.kind(events.count() - 1) != Kind.CLOSED);
+                return events.kind(events.count() - 1);
+              });
+      assertNull(pair.client.expectClosed(pair.atClient));
+      assertEquals(Kind.CLOSED, server.get());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void aBatchThatOutlivesItsChannelAndEndpointIsGivenBackWithoutHarm(String transport) throws Exception {
+    try (Pair pair = new Pair(transport, SMALL)) {
+      ChannelEvents events = new ChannelEvents(1);
+      assertTrue(pair.client.send(pair.atClient, "kept"));
+      pollSome(pair.server.poller, events);
+      pair.client.poller.closeNow(pair.atClient);
+      assertEquals(Code.CLOSED, pair.server.expectClosed(pair.atServer).code());
+      assertEquals("kept", textOf(events, 0));
+      pair.server.close();
+      pair.server.poller.release(events);
+      pair.server.poller.release(events);
+    }
+  }
+
+  private static void pollSome(Poller poller, ChannelEvents events) throws InterruptedException {
+    do {
+      assertEquals(Outcome.DONE, poller.await(EndpointSide.AT_MOST));
+    } while (poller.poll(events) == 0);
+  }
+
+  private static String textOf(ChannelEvents events, int i) {
+    byte[] bytes = new byte[events.length(i)];
+    events.buffer(i).get(events.offset(i), bytes);
+    return new String(bytes, UTF_8);
+  }
+
+  /** Of the server's only channel; what was released is told to the client. */
+  private static long unreleasedBytes(Pair pair) {
+    pair.server.poller.await(Wait.NONE);
+    return pair.server.endpoint.metrics().channels().get(0).traffic().unreleasedBytes();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
   void takesNoMoreFramesThanItCanTrackUntilSomeAreReleased(String transport) throws Exception {
     try (Pair pair = new Pair(transport, new ChannelSpec())) {
       int most = 64; // ring/consumer.h
@@ -398,7 +515,7 @@ class EndpointTest {
         if (i == warmup) {
           before = threads.getThreadAllocatedBytes(thread);
         }
-        move(pair, i, events);
+        move(pair, i, events, i % 2 == 0);
       }
       long allocated = threads.getThreadAllocatedBytes(thread) - before;
       assertTrue(allocated < 16 * 1024, allocated + " bytes for " + frames + " frames"); // an object each would be more
@@ -406,7 +523,7 @@ class EndpointTest {
   }
 
   /** One frame, to the server, and every call that it takes. */
-  private static void move(Pair pair, int number, ChannelEvents events) throws InterruptedException {
+  private static void move(Pair pair, int number, ChannelEvents events, boolean asABatch) throws InterruptedException {
     Poller from = pair.client.poller;
     while (from.claim(pair.atClient, Long.BYTES, Long.BYTES) != Outcome.DONE) {
       assertSame(Outcome.DONE, from.await()); // for a ROOM event
@@ -426,7 +543,11 @@ class EndpointTest {
     if (events.buffer(0).getLong(events.offset(0)) != number) {
       throw new AssertionError("another number");
     }
-    to.release(events.channel(0), events.token(0));
+    if (asABatch) {
+      to.release(events);
+    } else {
+      to.release(events.channel(0), events.token(0));
+    }
     to.wake(); // the next wait
     assertSame(Outcome.DONE, to.await(Wait.NONE)); // tells what was released
   }
@@ -708,21 +829,15 @@ class EndpointTest {
       assertEquals(1, poller.index());
       assertSame(server.endpoint, poller.endpoint());
       ChannelEvents events = new ChannelEvents(1);
-      pollOne(poller, events);
+      pollSome(poller, events);
       assertEquals(Kind.OPENED, events.kind(0));
       assertEquals(Code.WRONG_STATE, codeOf(() -> events.buffer(0)));
       assertThrows(IndexOutOfBoundsException.class, () -> events.kind(1));
       assertTrue(client.send(channel, "hello"));
-      pollOne(poller, events);
+      pollSome(poller, events);
       assertEquals(Kind.FRAME, events.kind(0));
       assertEquals(5, events.length(0));
     }
-  }
-
-  private static void pollOne(Poller poller, ChannelEvents events) throws InterruptedException {
-    do {
-      assertEquals(Outcome.DONE, poller.await(EndpointSide.AT_MOST));
-    } while (poller.poll(events) == 0);
   }
 
   @Test
