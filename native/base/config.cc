@@ -327,10 +327,6 @@ Status check_cluster(const Config& config, Settings& settings) {
       return invalid("cluster.nodes: two nodes have the address {}", address);
     }
   }
-  if (!settings.listen.empty())
-    FARO_RETURN_IF_ERROR(check_address("cluster.listen", settings.listen, ""));
-  if (!settings.metrics_listen.empty())
-    FARO_RETURN_IF_ERROR(check_address("metrics.listen", settings.metrics_listen, ""));
   const std::vector<std::string> workers = split(settings.workers);
   if (workers.size() != 1 && settings.nodes_change()) {
     return invalid("cluster.workers = {} has {} numbers; with cluster.node_limit it has one",
@@ -395,21 +391,12 @@ Status check_verbs_path(const Settings& settings) {
   return invalid("verbs.service_level = {} is no number from 0 to 15", level);
 }
 
-}  // namespace
-
-Result<Settings> Settings::resolve(const Config& config) {
-  Settings settings;
-#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) \
-  settings.field = config.get_number(name);
-#define FARO_TEXT(field, name, value, cluster_wide, help) settings.field = config.get(name);
-#include "base/settings.def"
-#undef FARO_NUMBER
-#undef FARO_TEXT
-  for (size_t i = 0; i < config.values_.size(); ++i) {
-    if (const Bytes& bytes = config.values_[i].bytes; bytes != nullptr)
-      settings.given.emplace(Config::table()[i].name, bytes);
-  }
-  FARO_RETURN_IF_ERROR(check_cluster(config, settings));
+// All that is not about the nodes of a cluster.
+Status check_others(const Settings& settings) {
+  if (!settings.listen.empty())
+    FARO_RETURN_IF_ERROR(check_address("cluster.listen", settings.listen, ""));
+  if (!settings.metrics_listen.empty())
+    FARO_RETURN_IF_ERROR(check_address("metrics.listen", settings.metrics_listen, ""));
   if ((settings.ring_bytes & (settings.ring_bytes - 1)) != 0) {
     return invalid("ring.bytes = {} is not a power of two", settings.ring_bytes);
   }
@@ -434,7 +421,36 @@ Result<Settings> Settings::resolve(const Config& config) {
       check_choice("verbs.queue_pairs", settings.verbs_queue_pairs, {"link", "worker", "lane"}));
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   FARO_RETURN_IF_ERROR(check_kernel(settings.kernel_scatter));
-  FARO_RETURN_IF_ERROR(check_verbs_path(settings));
+  return check_verbs_path(settings);
+}
+
+}  // namespace
+
+Settings Settings::read(const Config& config) {
+  Settings settings;
+#define FARO_NUMBER(field, name, value, unit, least, most, cluster_wide, help) \
+  settings.field = config.get_number(name);
+#define FARO_TEXT(field, name, value, cluster_wide, help) settings.field = config.get(name);
+#include "base/settings.def"
+#undef FARO_NUMBER
+#undef FARO_TEXT
+  for (size_t i = 0; i < config.values_.size(); ++i) {
+    if (const Bytes& bytes = config.values_[i].bytes; bytes != nullptr)
+      settings.given.emplace(Config::table()[i].name, bytes);
+  }
+  return settings;
+}
+
+Result<Settings> Settings::resolve(const Config& config) {
+  Settings settings = read(config);
+  FARO_RETURN_IF_ERROR(check_cluster(config, settings));
+  FARO_RETURN_IF_ERROR(check_others(settings));
+  return settings;
+}
+
+Result<Settings> Settings::resolve_without_nodes(const Config& config) {
+  Settings settings = read(config);
+  FARO_RETURN_IF_ERROR(check_others(settings));
   return settings;
 }
 

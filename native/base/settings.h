@@ -37,12 +37,18 @@ struct Settings {
 
   /// Validates `config` and freezes it. Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve(const Config& config);
+  /// The same for what is no node of a cluster: cluster.nodes, node, node_limit and workers are not looked at, and nothing is
+  /// derived of them.
+  static Result<Settings> resolve_without_nodes(const Config& config);
 
   /// What was given in place of the file that this setting names; null: nothing was.
   Bytes given_for(std::string_view setting) const {
     const auto found = given.find(setting);
     return found == given.end() ? nullptr : found->second;
   }
+
+ private:
+  static Settings read(const Config& config);
 };
 
 /// Whether this is host:port. Errors: config_invalid, with the name of the setting and `whose` it is.

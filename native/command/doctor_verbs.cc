@@ -47,11 +47,7 @@ std::vector<std::string> own_addresses() {
 
 /// Whether the module can be loaded, and then whether it finds a device for that address.
 Status look_for_device(const Config& config, const std::string& address, bool& loaded) {
-  Config tried = config;
-  FARO_RETURN_IF_ERROR(tried.set("cluster.nodes", address + ":0"));
-  FARO_RETURN_IF_ERROR(tried.set("cluster.node", 0));
-  FARO_RETURN_IF_ERROR(tried.set("cluster.workers", 1));
-  FARO_ASSIGN_OR_RETURN(const base::Settings settings, base::Settings::resolve(tried));
+  FARO_ASSIGN_OR_RETURN(const auto settings, base::Settings::resolve_without_nodes(config));
   const auto transport = transport::plugin::load_verbs({settings, address + ":0", base::log_line});
   loaded = transport.ok();
   return loaded ? (*transport)->available() : transport.status();

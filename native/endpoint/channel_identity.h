@@ -26,6 +26,9 @@ class ChannelIdentity final : public links::Identity {
   std::optional<links::Refusal> compare(const wire::Hello& theirs, const std::string& from,
                                         std::optional<uint32_t> dialled) const override;
   std::string host_of(const wire::Hello& theirs) const override;
+  bool is_same_peer(const wire::Hello& linked, const wire::Hello& theirs) const override {
+    return linked.address == theirs.address;
+  }
   std::string name_of(const wire::Hello& theirs, const std::string& from) const override;
 
   wire::Hello hello;

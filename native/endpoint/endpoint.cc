@@ -16,14 +16,9 @@
 namespace faro {
 namespace {
 
-// An endpoint is a cluster of one node to the settings that sessions have, too.
-Result<base::Settings> settings_of(Config config) {
-  if (config.get("cluster.listen").empty())
-    FARO_RETURN_IF_ERROR(config.set("cluster.listen", "127.0.0.1:0"));
-  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", config.get("cluster.listen")));
-  FARO_RETURN_IF_ERROR(config.set("cluster.node", 0));
-  FARO_RETURN_IF_ERROR(config.set("cluster.workers", "1"));
-  return base::Settings::resolve(config);
+// Where it listens is where peers reach it.
+std::string address_of(const base::Settings& settings) {
+  return settings.listen.empty() ? "127.0.0.1:0" : settings.listen;
 }
 
 }  // namespace
@@ -37,8 +32,9 @@ Endpoint::~Endpoint() { close(); }
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(const Config& config, EndpointSpec spec) {
   try {
-    FARO_ASSIGN_OR_RETURN(const auto settings, settings_of(config));
-    FARO_ASSIGN_OR_RETURN(auto network, links::SocketNetwork::create(settings));
+    FARO_ASSIGN_OR_RETURN(const auto settings, base::Settings::resolve_without_nodes(config));
+    FARO_ASSIGN_OR_RETURN(auto network,
+                          links::SocketNetwork::create(settings, address_of(settings)));
     network->answer_others(spec.answer_to_others);
     FARO_ASSIGN_OR_RETURN(
         auto core, endpoint::EndpointCore::open(settings, std::move(spec), std::move(network), [] {
@@ -61,10 +57,10 @@ Result<std::vector<uint64_t>> Endpoint::channel_memory(const Config& config,
                            endpoint::kMostRingBytes);
       }
     }
-    FARO_ASSIGN_OR_RETURN(const auto settings, settings_of(config));
+    FARO_ASSIGN_OR_RETURN(const auto settings, base::Settings::resolve_without_nodes(config));
     FARO_ASSIGN_OR_RETURN(
         const auto transports,
-        links::make_transports(settings, {.local_address = settings.node_addresses[0]}));
+        links::make_transports(settings, {.local_address = address_of(settings)}));
     std::vector<transport::Transport*> usable;
     for (const auto& each : transports) usable.push_back(each.get());
     std::vector<uint64_t> memory;

@@ -133,8 +133,9 @@ std::optional<Refusal> Admission::judge(const wire::Hello& hello, const std::str
 }
 
 std::optional<Refusal> Admission::judge_mending(const wire::Hello& hello) const {
-  const Link* link =
-      hello.mends->incarnation == identity_.incarnation() ? links_.find_to_mend(hello) : nullptr;
+  const Link* link = hello.mends->incarnation == identity_.incarnation()
+                         ? links_.find_to_mend(hello, identity_)
+                         : nullptr;
   if (link == nullptr) {
     const Status gone =
         base::error(Code::peer_lost, "{} does not have that link (any more)", identity_.name);
@@ -149,7 +150,7 @@ std::optional<Refusal> Admission::judge_mending(const wire::Hello& hello) const 
 void Admission::mend(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer) {
   StreamToken token;
   if (!network_.draw_random(token)) return;  // as if the connection had broken
-  links_.find_to_mend(peer)->resume(std::move(connection), token);
+  links_.find_to_mend(peer, identity_)->resume(std::move(connection), token);
 }
 
 void Admission::on_admitted(Handshake& handshake, std::unique_ptr<ControlConnection> connection,

@@ -52,6 +52,8 @@ class Identity {
                                          std::optional<uint32_t> dialled) const = 0;
   /// The host that the certificate of a peer that has dialled must name; empty: no certificate fits.
   virtual std::string host_of(const wire::Hello& theirs) const = 0;
+  /// Whether both HELLOs are of one peer, as far as it has been proved who they are: another one cannot mend its link.
+  virtual bool is_same_peer(const wire::Hello& linked, const wire::Hello& theirs) const = 0;
   /// The name of a HELLO's sender in messages.
   virtual std::string name_of(const wire::Hello& theirs, const std::string& from) const = 0;
 

@@ -18,13 +18,10 @@ Link* LinkTable::find(const transport::StreamToken& token) const {
   return found == links_.end() ? nullptr : found->second.get();
 }
 
-Link* LinkTable::find_to_mend(const wire::Hello& hello) const {
+Link* LinkTable::find_to_mend(const wire::Hello& hello, const Identity& identity) const {
   const auto found = std::ranges::find_if(links_, [&](const auto& place) {
     const std::shared_ptr<Link>& link = place.second;
-    return link->can_mend() &&
-           link->peer().head.node ==
-               hello.head.node &&  // whom its certificate admits; so does this
-           link->peer().address == hello.address &&
+    return link->can_mend() && identity.is_same_peer(link->peer(), hello) &&
            link->peer().incarnation == hello.incarnation &&
            link->choice()->number == hello.mends->number;
   });

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "links/identity.h"
 #include "links/link.h"
 #include "links/link_watch.h"
 #include "links/retired_links.h"
@@ -41,7 +42,7 @@ class LinkTable {
   /// The link that a data connection with this token belongs to; null: none.
   Link* find(const transport::StreamToken& token) const;
   /// The link that the sender of this HELLO wants to mend; null: there is none, or it cannot be mended.
-  Link* find_to_mend(const wire::Hello& hello) const;
+  Link* find_to_mend(const wire::Hello& hello, const Identity& identity) const;
   /// Whether a peer at this host is about to dial a data connection.
   bool expects_stream_from(const std::string& host) const;
   /// Whether no link has a control connection any more.

@@ -1,4 +1,4 @@
-// MemoryBudget: what the links of an endpoint take together, checked for each before anything is allocated.
+// MemoryBudget: what the links of an endpoint or a session take together, checked for each before anything is allocated.
 #pragma once
 
 #include <cstdint>

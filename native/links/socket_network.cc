@@ -21,12 +21,11 @@ namespace {
 // The most streams that have no handle any more and wait for their peer to close; beyond it the oldest is closed.
 constexpr size_t kLingeringLimit = 256;
 
-std::string advertised(const base::Settings& settings, const Listener& listener) {
-  const std::string& entry = settings.node_addresses[settings.node];
-  const size_t colon = entry.rfind(':');
-  if (entry.substr(colon + 1) != "0") return entry;
+std::string with_real_port(const std::string& address, const Listener& listener) {
+  const size_t colon = address.rfind(':');
+  if (address.substr(colon + 1) != "0") return address;
   const std::string& bound = listener.address();
-  return entry.substr(0, colon) + bound.substr(bound.rfind(':'));
+  return address.substr(0, colon) + bound.substr(bound.rfind(':'));
 }
 
 // Remembers which address of a name was reached, so that a data connection to the same peer needs no resolver.
@@ -52,20 +51,21 @@ bool on_loopback(const Listener& listener) {
 
 }  // namespace
 
-Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings) {
-  FARO_ASSIGN_OR_RETURN(
-      auto listener, Listener::bind(settings.listen.empty() ? settings.node_addresses[settings.node]
-                                                            : settings.listen));
-  return create(settings, std::move(listener));
+Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
+                                                             const std::string& address) {
+  FARO_ASSIGN_OR_RETURN(auto listener,
+                        Listener::bind(settings.listen.empty() ? address : settings.listen));
+  return create(settings, std::move(listener), address);
 }
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
-                                                             Listener listener) {
+                                                             Listener listener,
+                                                             const std::string& address) {
   FARO_ASSIGN_OR_RETURN(auto credentials, tls::Credentials::load(settings));
   FARO_ASSIGN_OR_RETURN(auto reactor, EpollReactor::create(base::SystemClock::instance()));
-  std::string address = advertised(settings, listener);
+  std::string reached_at = with_real_port(address, listener);
   return std::unique_ptr<SocketNetwork>(
-      new SocketNetwork(std::move(reactor), std::move(listener), std::move(address),
+      new SocketNetwork(std::move(reactor), std::move(listener), std::move(reached_at),
                         std::move(credentials), settings.tls == "on"));
 }
 

@@ -22,20 +22,22 @@ namespace faro::links {
 /// connection in it.
 class SocketNetwork : public Network, private ControlStream::Owner, private SocketAcceptor::Host {
  public:
-  /// Listens on cluster.listen, or else on this node's entry of cluster.nodes.
+  /// `address`: at which peers are to reach it, host:port; with port 0 they are told the port at which it listens. Listens on
+  /// cluster.listen, or else on `address`.
   /// Errors: address_in_use, config_invalid (also what Credentials::load says), system_error.
-  static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings);
+  static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
+                                                       const std::string& address);
   /// The same on a socket that listens already; cluster.listen is ignored.
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
-                                                       Listener listener);
+                                                       Listener listener,
+                                                       const std::string& address);
   ~SocketNetwork() override;
 
   /// What connections get that do not begin as Faro's do. Before set_acceptor.
   void answer_others(std::vector<std::byte> answer) { answer_to_others_ = std::move(answer); }
 
   transport::Reactor& reactor() override { return *reactor_; }
-  /// This node's entry of cluster.nodes; if that has port 0, its host and the port that the system
-  /// chose.
+  /// As the caller has given it, with the real port.
   const std::string& local_address() const override { return local_address_; }
   bool open_to_others() const override { return open_to_others_; }
   std::optional<transport::tcp::SocketAddress> source() const override { return source_; }

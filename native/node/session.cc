@@ -17,6 +17,7 @@
 #include "node/session_access.h"
 #include "ring/futex_waiter.h"
 #include "session/taken_address.h"
+#include "session/topology.h"
 
 namespace faro {
 namespace {
@@ -115,7 +116,7 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config,
                                                const Cancellation& cancellation) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
     FARO_ASSIGN_OR_RETURN(auto settings, base::Settings::resolve(config));
-    auto network = links::SocketNetwork::create(settings);
+    auto network = links::SocketNetwork::create(settings, session::own_address(settings));
     if (network.status().code() == Code::address_in_use) {
       return session::ask_who_listens(settings, network.status());
     }
@@ -128,11 +129,13 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener li
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
     FARO_ASSIGN_OR_RETURN(auto settings, base::Settings::resolve(config));
     const std::string address = listener.address();
-    return open_on(settings,
-                   links::SocketNetwork::create(
-                       settings, links::Listener::adopt(
-                                     base::UniqueFd(SessionAccess::release(listener)), address)),
-                   cancellation);
+    return open_on(
+        settings,
+        links::SocketNetwork::create(
+            settings,
+            links::Listener::adopt(base::UniqueFd(SessionAccess::release(listener)), address),
+            session::own_address(settings)),
+        cancellation);
   });
 }
 

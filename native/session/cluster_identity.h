@@ -29,6 +29,9 @@ class ClusterIdentity final : public links::Identity {
   std::string host_of(const wire::Hello& theirs) const override {
     return theirs.head.node < hosts.size() ? hosts[theirs.head.node] : std::string();
   }
+  bool is_same_peer(const wire::Hello& linked, const wire::Hello& theirs) const override {
+    return linked.head.node == theirs.head.node && linked.address == theirs.address;
+  }
   std::string name_of(const wire::Hello& theirs, const std::string& from) const override;
 
   wire::Hello hello;               // expected_node is filled in per peer

@@ -1,5 +1,5 @@
-// Membership: this node's part in a connected cluster. Owns the links, everything allocated ahead,
-// and the network thread. Knows nothing of queries: the layer above hands it opaque control
+// Membership: this node's part in a cluster. Owns the links, what all queries use, and the network
+// thread. Knows nothing of queries: the layer above hands it opaque control
 // messages.
 #pragma once
 
@@ -73,11 +73,11 @@ class Observer {
 
 class Membership {
  public:
-  /// Connects to all peers: retries until connect.timeout_ms, checks limits, allocates everything,
-  /// starts the network thread (unless the network is simulated). If the other nodes' sessions are
-  /// already open, it connects to those that are present.
+  /// Connects to all peers, or to none yet (connect.wait_for): retries until connect.timeout_ms, checks limits, allocates, starts
+  /// the network thread (unless the network is simulated). If the other nodes' sessions are already open, it connects to those
+  /// that are present.
   ///
-  /// Blocks: until the whole cluster is connected, the deadline, or `cancellation`. Owns: `network`; `observer`
+  /// Blocks: until all of these are connected, the deadline, or `cancellation`. Owns: `network`; `observer`
   /// must outlive the membership. Calls of `observer` can come before open returns. Errors:
   /// config_invalid, resource_limit (need and limit, before anything is allocated), address_in_use,
   /// transport_unavailable, configuration_mismatch (key and both values), authentication_failed,

@@ -12,6 +12,7 @@
 #include "links/handshake.h"
 #include "links/socket_network.h"
 #include "session/cluster_identity.h"
+#include "session/topology.h"
 
 namespace faro::session {
 namespace {
@@ -65,9 +66,9 @@ class Question final : private links::Handshake::Owner {
 }  // namespace
 
 Status ask_who_listens(const base::Settings& settings, const Status& taken) {
-  const std::string& address = settings.node_addresses[settings.node];
-  auto network =
-      links::SocketNetwork::create(settings, links::Listener::adopt(base::UniqueFd(), address));
+  const std::string& address = own_address(settings);
+  auto network = links::SocketNetwork::create(
+      settings, links::Listener::adopt(base::UniqueFd(), address), address);
   if (!network.ok()) return taken;
   ClusterIdentity identity;
   identity.name = fmt::format("node {} ({})", settings.node, address);

@@ -42,6 +42,10 @@ std::string Topology::full_name(uint32_t node) const {
   return fmt::format("node {} ({})", node, address(node));
 }
 
+const std::string& own_address(const base::Settings& settings) {
+  return settings.node_addresses[settings.node];
+}
+
 bool has_any_port(const std::string& address) { return address.ends_with(":0"); }
 
 void Topology::describe(uint32_t node, uint64_t incarnation, const std::string& address) {

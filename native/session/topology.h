@@ -21,6 +21,8 @@ struct Node {
   uint64_t incarnation = 0;   // drawn when its process joined, as of open; 0: it was missing then
 };
 
+/// Where the other nodes reach this one: its entry in cluster.nodes.
+const std::string& own_address(const base::Settings& settings);
 /// Its entry in cluster.nodes leaves the port to the system.
 bool has_any_port(const std::string& address);
 

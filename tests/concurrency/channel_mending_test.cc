@@ -215,8 +215,6 @@ TEST_P(ChannelMending, no_frame_is_lost_wherever_a_connection_is_cut) {
     EXPECT_FALSE(party->poller().info(party->channel)->ends_when_broken);
 }
 
-// Most of the next cuts come while the link is mended from the last one, at every place of that. The memory is enough for
-// one channel, before as after.
 TEST_P(ChannelMending, a_channel_opens_though_what_it_is_opened_over_is_cut) {
   MendedChannel pair(with({{"link.mend_ms", "0"}}));
   const size_t connections = has_data() ? 2 : 1;
@@ -234,6 +232,8 @@ TEST_P(ChannelMending, a_channel_opens_though_what_it_is_opened_over_is_cut) {
   }
 }
 
+// Most of the next cuts come while the link is mended from the last one, at every place of that. The memory is enough for
+// one channel, before as after.
 TEST_P(ChannelMending, a_hundred_cuts_in_a_row_lose_no_frame_and_keep_no_memory) {
   // There is room for one link.
   const char* const limit = GetParam() == "verbs" ? "300000" : "20000";

@@ -963,6 +963,22 @@ TEST(Endpoint, refuses_peers_that_listen_less_patiently) {
   expect_contains(cause.message(), "liveness.timeout_ms");
 }
 
+TEST(Endpoint, is_no_node_of_a_cluster_whatever_the_settings_say_of_one) {
+  Config config = endpoint_config("tcp");
+  for (const auto& [name, value] : {std::pair{"cluster.nodes", "10.0.0.1:7000,10.0.0.2"},
+                                    {"cluster.node", "9"},
+                                    {"cluster.node_limit", "4"},
+                                    {"cluster.workers", "2,3"}})
+    ASSERT_TRUE(is_ok(config.set(name, value)));
+  EndpointSide server(config), client(config);
+  EXPECT_EQ(server.address().find("10.0.0."), std::string::npos);
+  client.connect(server);
+  client.expect(Kind::opened);
+  ASSERT_TRUE(is_ok(config.set("cluster.listen", "nowhere")));
+  test::expect_error(Endpoint::open(config, {}).status(), Code::config_invalid,
+                     {"cluster.listen: 'nowhere' is not host:port"});
+}
+
 TEST(Endpoint, that_was_closed_dials_nobody) {
   EndpointSide side{Config()};
   side.endpoint().close();

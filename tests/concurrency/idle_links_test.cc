@@ -23,6 +23,7 @@
 #include "links/socket_network.h"
 #include "node/session_access.h"
 #include "ring/futex_waiter.h"
+#include "session/topology.h"
 #include "support/certificates.h"
 #include "support/changing_cluster.h"
 #include "support/cluster.h"
@@ -159,7 +160,8 @@ class IdleLinks : public testing::TestWithParam<std::string> {
     node::NodeEnvironment environment;
     environment.network = std::make_unique<Network>(
         value_of(links::SocketNetwork::create(
-            settings, value_of(links::Listener::bind(cluster_.address(node))))),
+            settings, value_of(links::Listener::bind(cluster_.address(node))),
+            session::own_address(settings))),
         more...);
     environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };
     cluster_.adopt(node, value_of(SessionAccess::open(settings, std::move(environment))));

@@ -162,9 +162,8 @@ TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_
 
 TEST_F(OpeningTrouble, a_taken_port_is_named) {
   auto taken = value_of(links::Listener::bind("127.0.0.1:0"));
-  Config config;
-  ASSERT_TRUE(config.set("cluster.nodes", taken.address()).ok());
-  const auto network = links::SocketNetwork::create(base::Settings::resolve(config).value());
+  const auto network = links::SocketNetwork::create(
+      base::Settings::resolve_without_nodes({}).value(), taken.address());
   ASSERT_FALSE(network.ok());
   expect_error(network.status(), Code::address_in_use, {taken.address()});
 }

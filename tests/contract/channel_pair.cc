@@ -333,7 +333,7 @@ bool add_channels(std::string name, const std::string& transport) {
       .no_inside_because = "a channel shows no doorbell, ready set or counters, posts when its "
                            "poller waits, and takes no claims once it "
                            "has closed",
-      .no_loss_because = "an endpoint that is closed says goodbye; channel_peers_test kills some",
+      .no_loss_because = "an endpoint that is closed says goodbye; channel_trouble_test kills some",
   });
 }
 

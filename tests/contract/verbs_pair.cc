@@ -20,15 +20,15 @@ using TransportResult = Result<std::unique_ptr<transport::Transport>>;
 TransportResult make(uint32_t side, const std::vector<const char*>& more) {
   Config config;
   FARO_RETURN_IF_ERROR(config.load_environment());
-  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", "127.0.0.1:0"));
   if (names_addresses()) {
     FARO_RETURN_IF_ERROR(config.set("verbs.address", std::string_view(node_host(side))));
   }
   for (size_t i = 0; i + 1 < more.size(); i += 2)
     FARO_RETURN_IF_ERROR(config.set(more[i], std::string_view(more[i + 1])));
-  FARO_ASSIGN_OR_RETURN(const base::Settings settings, base::Settings::resolve(config));
+  FARO_ASSIGN_OR_RETURN(const base::Settings settings,
+                        base::Settings::resolve_without_nodes(config));
   TransportResult loaded = transport::plugin::load_verbs(
-      {settings, settings.node_addresses[0], [](LogLevel, std::string_view) noexcept {}});
+      {settings, "127.0.0.1:0", [](LogLevel, std::string_view) noexcept {}});
   if (!loaded.ok()) return loaded;
   FARO_RETURN_IF_ERROR((*loaded)->available());
   return loaded;

@@ -6,7 +6,8 @@
   - Every page that a source or a script names (native/wire/README.md, DESIGN.md#hc-6) exists, with that anchor.
   - Every source file that a page names (`ring/producer.h`) exists.
   - Every INV-n and HC-n that is cited anywhere is a heading of native/DESIGN.md.
-  - No file, or no page, uses a word of words.list, which says what to write instead.
+  - No file, or no page, uses a word of words.list, which says what to write instead. Nor does any source below the session
+    use a word that is only for those above.
 """
 
 import re
@@ -27,6 +28,8 @@ FENCE = re.compile(r"\s*(```|~~~)")
 HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
 ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src)=\"([^\"]+)\"")
+# Modules that know nothing of numbered nodes; base/ reads the settings of all, lab/ and command/ stand above all.
+BELOW_THE_SESSION = re.compile(r"native/(?!(?:base|c|command|include|lab|node|session|shuffle)/).*\.(?:h|cc)")
 INLINE_CODE = re.compile(r"`[^`]*`")
 CITED = re.compile(r"\b(?:INV|HC)-\d+\b")
 NAMED_SOURCE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cc|def|java|py))`")
@@ -126,6 +129,9 @@ class Project:
             if not name.startswith(OWN):
                 yield from ((name, line, part) for line, part in enumerate(text.splitlines(), 1))
 
+    def _below_the_session(self):
+        return (each for each in self._lines() if BELOW_THE_SESSION.fullmatch(each[0]))
+
     def _prose(self):
         return ((name, line, part) for name, page in self.pages.items() for line, part in page.prose)
 
@@ -179,7 +185,11 @@ class Project:
                     yield Mistake(name, line, f"{cited} is no heading of {DESIGN}")
 
     def _words(self, words):
-        for lines, unused in ((self._lines(), words["everywhere"]), (self._prose(), words["pages"])):
+        for lines, unused in (
+            (self._lines(), words["everywhere"]),
+            (self._below_the_session(), words["below the session"]),
+            (self._prose(), words["pages"]),
+        ):
             for name, line, part in lines:
                 for word, instead in unused:
                     if found := word.search(part):
@@ -187,18 +197,19 @@ class Project:
 
 
 def read_words(path):
-    """The words that the project does not use, and what it says instead: everywhere, and in pages (outside code)."""
-    words = {"everywhere": [], "pages": []}
+    """The words that the project does not use, and what it says instead: everywhere, in sources of modules below the session,
+    and in pages (outside code)."""
+    words = {"everywhere": [], "below the session": [], "pages": []}
     section = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        if heading := re.fullmatch(r"\[(everywhere|pages)\]", line):
-            section = words[heading.group(1)]
+        if heading := re.fullmatch(r"\[(.+)\]", line):
+            section = words.get(heading.group(1))
             continue
         word, separator, instead = line.partition(" => ")
         if not separator or section is None:
-            raise SystemExit(f"{path}:{number}: not of the form: word => what to write; below [everywhere] or [pages]")
+            raise SystemExit(f"{path}:{number}: not of the form: word => what to write; below one of {', '.join(words)}, in []")
         section.append((re.compile(word.strip(), re.IGNORECASE), instead.strip()))
     return words
 

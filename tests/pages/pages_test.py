@@ -78,6 +78,15 @@ class PagesTest(unittest.TestCase):
         files = {"a.md": "whilst\n`whilst`\n```\nwhilst\n```\n", "a.cc": "// whilst\n"}
         self.assert_mistake('a.md:1: "whilst": while', files, "[pages]\nwhilst => while\n")
 
+    def test_a_word_that_is_not_used_below_the_session(self):
+        words = "[below the session]\n\\bnodes\\b => ask the layer above\n"
+        files = {
+            f"native/{folder}/a.cc": "nodes\n"
+            for folder in ("base", "command", "lab/bench", "links", "node", "session", "transport/tcp")
+        }
+        expected = [f'native/{folder}/a.cc:1: "nodes": ask the layer above' for folder in ("links", "transport/tcp")]
+        self.assertEqual(expected, self.mistakes({**files, "native/links/README.md": "nodes\n"}, words))
+
     def test_headings_that_are_the_same_are_counted(self):
         self.assertEqual([], self.mistakes({"a.md": "# b\n# b\n[1](#b) [2](#b-1)\n"}))
         self.assertEqual(1, len(self.mistakes({"a.md": "# b\n# b\n[3](#b-2)\n"})))

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -19,12 +20,7 @@ namespace {
 using links::ControlConnection;
 using test::for_each_seed;
 
-base::Settings settings_of(uint32_t node) {
-  base::Settings settings;
-  settings.node = node;
-  settings.node_addresses = {"node0:7000", "node1:7000", "node2:0"};
-  return settings;
-}
+constexpr std::array<const char*, 3> kAddresses = {"node0:7000", "node1:7000", "node2:0"};
 
 // One end as a session would use it: remembers everything.
 struct End : ControlConnection::Handler {
@@ -53,7 +49,7 @@ struct End : ControlConnection::Handler {
 
 struct Node : links::Network::Acceptor {
   Node(SimInternet& internet, uint32_t number)
-      : network(SimNetwork::create(internet, settings_of(number), "host").value()) {
+      : network(SimNetwork::create(internet, number, kAddresses[number], "host").value()) {
     network->set_acceptor(this);
   }
   void on_connection(std::unique_ptr<ControlConnection> connection) override {
@@ -240,7 +236,7 @@ TEST(SimNetwork, an_address_is_taken_once_and_port_0_is_chosen) {
   World world(1);
   SimInternet internet(world);
   Node a(internet, 0);
-  EXPECT_EQ(SimNetwork::create(internet, settings_of(0), "host").status().code(),
+  EXPECT_EQ(SimNetwork::create(internet, 0, kAddresses[0], "host").status().code(),
             Code::address_in_use);
   Node c(internet, 2);
   EXPECT_NE(c.network->local_address(), "node2:0");

@@ -24,6 +24,7 @@
 #include "links/socket_network.h"
 #include "session/cluster_identity.h"
 #include "session/membership.h"
+#include "session/topology.h"
 #include "support/expect.h"
 #include "support/held_address.h"
 #include "support/test_network.h"
@@ -234,7 +235,8 @@ class ClusterPlan {
                                                     const Settings& more = {}) {
     FARO_ASSIGN_OR_RETURN(const base::Settings resolved, settings(node, more));
     FARO_ASSIGN_OR_RETURN(std::unique_ptr<links::Network> network,
-                          links::SocketNetwork::create(resolved, take_listener(node)));
+                          links::SocketNetwork::create(resolved, take_listener(node),
+                                                       session::own_address(resolved)));
     if (wrap_) network = wrap_(node, std::move(network));
     return session::Membership::open(resolved, std::move(network), observer);
   }

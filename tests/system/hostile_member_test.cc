@@ -491,9 +491,11 @@ Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listen
   FARO_ASSIGN_OR_RETURN(base::Settings settings, base::Settings::resolve(config));
   const std::string address = listener.address();
   FARO_ASSIGN_OR_RETURN(
-      auto network, links::SocketNetwork::create(
-                        settings, links::Listener::adopt(
-                                      base::UniqueFd(SessionAccess::release(listener)), address)));
+      auto network,
+      links::SocketNetwork::create(
+          settings,
+          links::Listener::adopt(base::UniqueFd(SessionAccess::release(listener)), address),
+          address));
   node::NodeEnvironment environment;
   environment.network = std::move(network);
   environment.make_waiter = [&test, told = false]() mutable {

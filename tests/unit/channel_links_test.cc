@@ -76,14 +76,10 @@ using SettingList = std::vector<std::pair<const char*, const char*>>;
 
 base::Settings settings(const SettingList& more) {
   Config config;
-  for (const auto& [key, value] : {std::pair{"cluster.nodes", "127.0.0.1:0"},
-                                   {"cluster.node", "0"},
-                                   {"cluster.workers", "1"},
-                                   {"transport", "tcp"},
-                                   {"close.timeout_ms", "20"}})
+  for (const auto& [key, value] : {std::pair{"transport", "tcp"}, {"close.timeout_ms", "20"}})
     EXPECT_TRUE(is_ok(config.set(key, value)));
   for (const auto& [key, value] : more) EXPECT_TRUE(is_ok(config.set(key, value)));
-  return base::Settings::resolve(config).value();
+  return base::Settings::resolve_without_nodes(config).value();
 }
 
 /// An endpoint whose rounds and poller are driven by the test's thread.
@@ -94,9 +90,7 @@ class Side {
                 const SettingList& more = {}, EndpointSpec spec = {})
       : settings_(settings(more)) {
     auto network = std::make_unique<HandDrivenNetwork>(
-        links::SocketNetwork::create(settings_, links::Listener::bind("127.0.0.1:0").value())
-            .value(),
-        clock);
+        links::SocketNetwork::create(settings_, "127.0.0.1:0").value(), clock);
     network_ = network.get();
     core_ = endpoint::EndpointCore::open(settings_, std::move(spec), std::move(network), [] {
               return std::make_unique<ring::FutexWaiter>();

@@ -1,7 +1,11 @@
-// Settings that follow another one as long as nobody sets them.
+// Settings that follow another one as long as nobody sets them, and which of them are looked at.
 #include "faro/config.h"
 
 #include <gtest/gtest.h>
+
+#include <utility>
+
+#include "base/settings.h"
 
 namespace faro {
 namespace {
@@ -41,6 +45,24 @@ TEST(Settings, a_threshold_that_was_set_does_not_follow_and_is_refused_by_name_a
     EXPECT_EQ(config.validate().message(),
               "transfer.threshold_bytes = 4096 is more than half of ring.bytes = 4096");
   }
+}
+
+TEST(Settings, of_what_is_no_node_of_a_cluster_are_valid_whatever_is_said_of_its_nodes) {
+  Config config;
+  EXPECT_TRUE(base::Settings::resolve_without_nodes(config).ok());
+  EXPECT_FALSE(base::Settings::resolve(config).ok());
+  for (const auto& [name, value] : {std::pair{"cluster.nodes", "no address"},
+                                    {"cluster.node", "7"},
+                                    {"cluster.node_limit", "2"},
+                                    {"cluster.workers", "1,2,3"}})
+    ASSERT_TRUE(config.set(name, value).ok());
+  const auto settings = base::Settings::resolve_without_nodes(config);
+  ASSERT_TRUE(settings.ok()) << settings.status().message();
+  EXPECT_TRUE(settings->node_addresses.empty());
+  EXPECT_EQ(settings->node_count(), 0u);
+  ASSERT_TRUE(config.set("cluster.listen", "nowhere").ok());
+  EXPECT_EQ(base::Settings::resolve_without_nodes(config).status().message(),
+            "cluster.listen: 'nowhere' is not host:port");
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
-// From which address a node dials: that at which it listens.
+// From which address a node dials, that at which it listens; and at which it is reached.
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/settings.h"
 #include "links/socket_network.h"
 #include "support/expect.h"
+#include "transport/tcp/socket_address.h"
 
 namespace faro::links {
 namespace {
@@ -21,10 +23,8 @@ struct Callers final : Network::Acceptor {
 
 std::unique_ptr<SocketNetwork> network_at(const std::string& address) {
   base::Settings settings;
-  settings.node = 0;
-  settings.node_addresses = {address};
   settings.tls = "off";
-  auto network = SocketNetwork::create(settings);
+  auto network = SocketNetwork::create(settings, address);
   EXPECT_TRUE(test::is_ok(network));
   return network.ok() ? std::move(*network) : nullptr;
 }
@@ -60,6 +60,24 @@ TEST(DialSource, a_node_dials_from_the_address_at_which_it_listens) {
 
 TEST(DialSource, a_node_that_listens_everywhere_lets_the_system_choose) {
   EXPECT_EQ(seen_from("0.0.0.0:0"), "127.0.0.1");
+}
+
+TEST(SocketNetwork, tells_peers_the_address_that_its_owner_gives_with_the_port_that_it_listens_on) {
+  const auto port_of = [](const std::string& address) {
+    return address.substr(address.rfind(':'));
+  };
+  base::Settings settings;
+  settings.tls = "off";
+  auto listener = test::value_of(Listener::bind("127.0.0.1:0"));
+  const std::string port = port_of(listener.address());
+  const auto given =
+      test::value_of(SocketNetwork::create(settings, std::move(listener), "faro.example:0"));
+  EXPECT_EQ(given->local_address(), "faro.example" + port);
+
+  settings.listen = "127.0.0.2:0";
+  const auto mapped = test::value_of(SocketNetwork::create(settings, "faro.example:7000"));
+  EXPECT_EQ(mapped->local_address(), "faro.example:7000");
+  EXPECT_EQ(transport::tcp::to_string(*mapped->source()), "127.0.0.2:0");
 }
 
 }  // namespace

@@ -19,9 +19,8 @@ using Answer = std::function<void(Result<std::unique_ptr<ControlConnection>>)>;
 
 std::unique_ptr<Network> network() {
   base::Settings settings;
-  settings.node_addresses = {"127.0.0.1:0"};
   settings.tls = "off";
-  return test::value_of(SocketNetwork::create(settings));
+  return test::value_of(SocketNetwork::create(settings, "127.0.0.1:0"));
 }
 
 /// Dials nobody: the test answers.

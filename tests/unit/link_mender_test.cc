@@ -192,7 +192,7 @@ TEST_P(LinkThatIsNearlyUp, comes_up_if_the_peer_mends_it) {
   } else {
     wire::Hello hello = peer_.identity.hello;
     hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
-    ASSERT_EQ(links_.find_to_mend(hello), link_);
+    ASSERT_EQ(links_.find_to_mend(hello, ours_.identity), link_);
     last_ = std::make_shared<HandWire>();
     link_->resume(std::make_unique<HandConnection>(last_), {});
   }
@@ -211,7 +211,7 @@ TEST_P(LinkThatIsNearlyUp, comes_up_if_the_peer_mends_it) {
 TEST_P(LinkThatIsNearlyUp, is_mended_though_this_side_does_not_know_yet_that_it_has_broken) {
   wire::Hello hello = peer_.identity.hello;
   hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
-  ASSERT_EQ(links_.find_to_mend(hello), link_);
+  ASSERT_EQ(links_.find_to_mend(hello, ours_.identity), link_);
   last_ = std::make_shared<HandWire>();
   link_->resume(std::make_unique<HandConnection>(last_), {});
   EXPECT_TRUE(link_->state().is(LinkState::mending));
@@ -377,11 +377,11 @@ TEST_P(LinkThatIsMended, is_lost_though_the_peer_has_said_so_while_there_was_a_c
 TEST_P(LinkThatIsMended, is_that_of_the_very_peer_and_number) {
   wire::Hello hello = peer_.identity.hello;
   hello.mends = wire::LinkName{ours_.identity.hello.incarnation, 9};
-  EXPECT_EQ(links_.find_to_mend(hello), link_);
+  EXPECT_EQ(links_.find_to_mend(hello, ours_.identity), link_);
   const auto is_found = [this, hello](const std::function<void(wire::Hello&)>& change) {
     wire::Hello other = hello;
     change(other);
-    return links_.find_to_mend(other) != nullptr;
+    return links_.find_to_mend(other, ours_.identity) != nullptr;
   };
   EXPECT_FALSE(is_found([](wire::Hello& other) { ++other.incarnation; }));
   EXPECT_FALSE(is_found([](wire::Hello& other) { ++other.mends->number; }));

@@ -14,9 +14,8 @@ namespace {
 
 Result<base::Settings> resolve(const char* name, const char* value) {
   Config config;
-  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", "127.0.0.1:0"));
   FARO_RETURN_IF_ERROR(config.set(name, std::string_view(value)));
-  return base::Settings::resolve(config);
+  return base::Settings::resolve_without_nodes(config);
 }
 
 PathOptions path_of(const char* name, const char* value) {

@@ -216,10 +216,10 @@ faro_code faro_listener_bind(const char* address, faro_listener** listener);
 const char* faro_listener_address(const faro_listener* listener);
 void faro_listener_destroy(faro_listener* listener);
 
-/* Connects to every node of cluster.nodes and allocates everything. `listener`: null, or one whose socket the session
- * takes; then it is empty, and still to be destroyed. `cancellation`: null, or one that ends the call.
- * Blocks: until the cluster is connected, at most connect.timeout_ms. Errors: as faro::Session::open; wrong_state if the
- * listener is empty. */
+/* Connects to every node of cluster.nodes, and allocates the rings to them; with connect.wait_for = none it waits for nobody,
+ * and does that later, as faro::Session::open says. `listener`: null, or one whose socket the session takes; then it is empty,
+ * and still to be destroyed. `cancellation`: null, or one that ends the call. Blocks: until these nodes are connected, at most
+ * connect.timeout_ms. Errors: as faro::Session::open; wrong_state if the listener is empty. */
 faro_code faro_session_open(const faro_config* config, faro_listener* listener,
                             const faro_cancellation* cancellation, faro_session** session);
 

@@ -187,8 +187,7 @@ struct SessionListener {
   std::function<void(const QueryId& query, const Status& cause)> query_failed{};
 };
 
-/// A node's membership in a connected cluster; owns everything that is allocated ahead and is used
-/// by every query.
+/// A node's membership in a cluster; owns the memory that all queries use, the rings to other nodes among it.
 ///
 /// Threads: any, except where said. Closing and destruction must not come from a worker that is
 /// inside a call.
@@ -199,9 +198,10 @@ struct SessionListener {
 /// A child that wants a session of its own opens one.
 class Session {
  public:
-  /// Connects to every node of cluster.nodes and allocates everything.
+  /// Connects to every node of cluster.nodes, and allocates the rings to them. With connect.wait_for = none it waits for
+  /// nobody: nodes are linked, and rings to them allocated, as they come; with cluster.node_limit, when a query needs them.
   ///
-  /// Blocks: until the cluster is connected, at most connect.timeout_ms, or until `cancellation` is
+  /// Blocks: until these nodes are connected, at most connect.timeout_ms, or until `cancellation` is
   /// cancelled: the others then go on waiting for this node, as if it had not started.
   /// Errors: config_invalid, resource_limit (what is needed, what the limit is), address_in_use,
   /// transport_unavailable, configuration_mismatch (the key and both values), authentication_failed,

@@ -7,6 +7,7 @@
 
 #include "base/return_if_error.h"
 #include "node/session_access.h"
+#include "session/topology.h"
 
 namespace faro::simulation {
 
@@ -57,7 +58,8 @@ void Cluster::start_agent(uint32_t number, sim::SimNetwork* network,
 
 void Cluster::open_node(uint32_t number, session::Observer& observer) {
   Node& node = *nodes_[number];
-  auto network = sim::SimNetwork::create(internet_, node.settings, "host");
+  auto network =
+      sim::SimNetwork::create(internet_, number, session::own_address(node.settings), "host");
   node.opened = network.status();
   if (!network.ok()) return;
   sim::SimNetwork* const own = network->get();
@@ -73,7 +75,9 @@ Status Cluster::open_session(uint32_t number) {
   sim::SimNetwork* own = nullptr;
   const auto make_environment = [&]() -> Result<node::NodeEnvironment> {
     const sim::World::Outside outside(world_);  // it is the caller's
-    FARO_ASSIGN_OR_RETURN(auto network, sim::SimNetwork::create(internet_, node.settings, "host"));
+    FARO_ASSIGN_OR_RETURN(
+        auto network,
+        sim::SimNetwork::create(internet_, number, session::own_address(node.settings), "host"));
     own = network.get();
     node::NodeEnvironment environment;
     environment.network = std::move(network);

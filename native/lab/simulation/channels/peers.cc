@@ -24,11 +24,6 @@ std::string Peers::address(uint32_t peer) { return fmt::format("peer{}:7000", pe
 Result<base::Settings> Peers::settings_of(uint32_t peer) const {
   Config config;
   const auto set = [&config](const char* name, uint64_t value) { return config.set(name, value); };
-  std::string addresses;
-  for (uint32_t p = 0; p < plan_.peer_count(); ++p) addresses += (p == 0 ? "" : ",") + address(p);
-  FARO_RETURN_IF_ERROR(config.set("cluster.nodes", std::string_view(addresses)));
-  FARO_RETURN_IF_ERROR(config.set("cluster.workers", "1"));
-  FARO_RETURN_IF_ERROR(set("cluster.node", peer));
   FARO_RETURN_IF_ERROR(set("wait.yields", plan_.wait_yields));
   // A doorbell that does not ring has to be seen as the deadlock it is.
   FARO_RETURN_IF_ERROR(set("wait.sleep_ms", 10'000));
@@ -37,14 +32,15 @@ Result<base::Settings> Peers::settings_of(uint32_t peer) const {
   FARO_RETURN_IF_ERROR(set("close.timeout_ms", 6'000));
   FARO_RETURN_IF_ERROR(set("link.mend_ms", plan_.mend_ms));
   FARO_RETURN_IF_ERROR(set("memory.limit_bytes", plan_.peers[peer].memory_limit_bytes));
-  return base::Settings::resolve(config);
+  return base::Settings::resolve_without_nodes(config);
 }
 
 Status Peers::open(uint32_t peer, Accept accept) {
   const sim::World::Outside outside(world_);
   Place& place = places_[peer];
   FARO_ASSIGN_OR_RETURN(const base::Settings settings, settings_of(peer));
-  FARO_ASSIGN_OR_RETURN(auto network, sim::SimNetwork::create(internet_, settings, "host"));
+  FARO_ASSIGN_OR_RETURN(auto network,
+                        sim::SimNetwork::create(internet_, peer, address(peer), "host"));
   sim::SimNetwork* const own = network.get();
   FARO_ASSIGN_OR_RETURN(
       place.core, endpoint::EndpointCore::open(settings,

@@ -10,6 +10,7 @@
 #include "lab/simulation/scene.h"
 #include "lab/simulation/transport/sim_waiter.h"
 #include "node/session_access.h"
+#include "session/topology.h"
 #include "transport/shm/local_link.h"
 
 namespace faro::simulation {
@@ -69,7 +70,9 @@ Status Process::open(const std::map<uint32_t, std::string>& list, bool waits) {
   const auto make_environment = [&]() -> Result<node::NodeEnvironment> {
     const sim::World::Outside outside(world_);  // it is the caller's
     FARO_ASSIGN_OR_RETURN(resolved, settings(list, waits));
-    FARO_ASSIGN_OR_RETURN(auto network, sim::SimNetwork::create(internet_, resolved, "host"));
+    FARO_ASSIGN_OR_RETURN(
+        auto network,
+        sim::SimNetwork::create(internet_, who_.number, session::own_address(resolved), "host"));
     own = network.get();
     node::NodeEnvironment environment;
     environment.network = std::move(network);

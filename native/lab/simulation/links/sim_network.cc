@@ -24,16 +24,14 @@ Result<std::string> SimInternet::listen(const std::string& address, SimNetwork* 
   return chosen;
 }
 
-Result<std::unique_ptr<SimNetwork>> SimNetwork::create(SimInternet& internet,
-                                                       const base::Settings& settings,
+Result<std::unique_ptr<SimNetwork>> SimNetwork::create(SimInternet& internet, uint32_t number,
+                                                       const std::string& address,
                                                        std::string host) {
-  const std::string& wanted =
-      settings.listen.empty() ? settings.node_addresses[settings.node] : settings.listen;
   // The address is found before there is a network that could be found there.
-  FARO_ASSIGN_OR_RETURN(std::string address, internet.listen(wanted, nullptr));
-  internet.stop_listening(address, nullptr);
-  return std::unique_ptr<SimNetwork>(new SimNetwork(internet, static_cast<uint32_t>(settings.node),
-                                                    std::move(address), std::move(host)));
+  FARO_ASSIGN_OR_RETURN(std::string chosen, internet.listen(address, nullptr));
+  internet.stop_listening(chosen, nullptr);
+  return std::unique_ptr<SimNetwork>(
+      new SimNetwork(internet, number, std::move(chosen), std::move(host)));
 }
 
 SimNetwork::SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host)

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/settings.h"
 #include "faro/status.h"
 #include "lab/simulation/links/sim_internet.h"
 #include "lab/simulation/links/sim_stream.h"
@@ -28,11 +27,10 @@ namespace faro::sim {
 /// the sense that they end with it.
 class SimNetwork final : public links::Network, private transport::Reactor {
  public:
-  /// Listens on cluster.listen, or else on this node's entry of cluster.nodes. Nodes with equal
-  /// `host` could share memory. Errors: address_in_use, config_invalid.
-  static Result<std::unique_ptr<SimNetwork>> create(SimInternet& internet,
-                                                    const base::Settings& settings,
-                                                    std::string host);
+  /// `number`: its place in the fabric. Listens on `address`. Those with equal `host` could share memory.
+  /// Errors: address_in_use, config_invalid.
+  static Result<std::unique_ptr<SimNetwork>> create(SimInternet& internet, uint32_t number,
+                                                    const std::string& address, std::string host);
   ~SimNetwork() override;
 
   /// From now on this agent is woken when there is something to do; it calls the membership's

@@ -12,8 +12,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /**
- * A node's membership in a connected cluster; owns everything that is allocated ahead and is used by
- * every query. Its log lines go to the {@link System.Logger} {@code io.faro}.
+ * A node's membership in a cluster; owns the memory that all queries use, the rings to other nodes among it. Its log
+ * lines go to the {@link System.Logger} {@code io.faro}.
  *
  * <p>A session that nobody refers to any more, by a worker or shuffle either, was forgotten: it is closed
  * some time after, and a warning in the log tells where it was opened.
@@ -57,8 +57,9 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Connects to every node and allocates everything. Blocks until the cluster is connected, at most
-   * {@code connect.timeout_ms}.
+   * Connects to every node of {@code cluster.nodes}, and allocates the rings to them. Blocks until these are connected,
+   * at most {@code connect.timeout_ms}. With {@code connect.wait_for = none} it waits for nobody: nodes are linked, and
+   * rings to them allocated, as they come; with {@code cluster.node_limit}, when a query needs them.
    *
    * @throws InterruptedException if the thread is interrupted meanwhile: nothing is open then, and it can be called
    *     again

@@ -21,7 +21,10 @@ public enum Setting {
   CLUSTER_NODE_LIMIT("cluster.node_limit", "0"),
   /** Workers per node: one number for all nodes, or one number per node, separated by commas. */
   CLUSTER_WORKERS("cluster.workers", "1"),
-  /** Address to listen on. Empty: this node's entry in cluster.nodes. With port 0 the system chooses a port. */
+  /**
+   * Address to listen on. Empty: this node's entry in cluster.nodes; for an endpoint 127.0.0.1:0. With port 0 the system
+   * chooses a port.
+   */
   CLUSTER_LISTEN("cluster.listen", ""),
   /**
    * File with the secret that all nodes of the cluster share: at least 32 bytes, readable by its owner only (chmod
@@ -81,8 +84,8 @@ public enum Setting {
   /** Number of shuffles that a worker can have open at a time, over all its queries. */
   SHUFFLE_LIMIT("shuffle.limit", "64"),
   /**
-   * Local address (IPv6 in brackets) that selects the RDMA device, port and GID that own it. Empty: this node's address
-   * in cluster.nodes.
+   * Local address (IPv6 in brackets) that selects the RDMA device, port and GID that own it. Empty: the address at which
+   * others reach this node or endpoint.
    */
   VERBS_ADDRESS("verbs.address", ""),
   /**
