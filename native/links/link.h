@@ -146,15 +146,14 @@ class Link final : private ControlConnection::Handler,
   void leave();
   /// The time for closing is over: ends the connection, whatever the peer says, and stops the data link.
   void end() { end_as(LinkState::left); }
-  /// It has ended: as DataLink::close_connections.
-  bool close_connections() noexcept { return made_ == nullptr || made_->close_connections(); }
   /// Completes an ending that an exception has interrupted or caused, with `cause`. Call it in every round.
   void finish_ending(const Status& cause);
 
   std::unique_ptr<Link> next_retired;  ///< RetiredLinks' alone
 
  private:
-  friend class LinkTable;  // has the state watched
+  friend class
+      LinkTable;  // has the state watched, and closes the connections of one that has ended
 
   void on_message(std::span<const std::byte> message) override;
   void on_closed(const Status& cause) override;

@@ -77,7 +77,7 @@ bool LinkTable::retire(uint32_t peer) {
 
 void LinkTable::destroy_retired() {
   std::erase_if(parted_, [](const std::shared_ptr<Link>& link) {
-    return link.use_count() == 1 || link->close_connections();
+    return link.use_count() == 1 || link->made_ == nullptr || link->made_->close_connections();
   });
   retired_->destroy();
 }
