@@ -103,7 +103,7 @@ TEST_P(ManyChannels, that_come_and_go_leave_nothing_behind) {
   // Transports have some of their own, once there was a link.
   const Belongings before = settled(at_first.descriptors + 8, at_first.shared_mappings + 8);
   const uint64_t counters = bytes_in(folder.path());
-  come_and_go(client, server, 10'000);
+  come_and_go(client, server, GetParam() == "tls" ? 1'000 : 10'000);
   const Belongings after = settled(before.descriptors, before.shared_mappings);
   EXPECT_EQ(after.threads, before.threads);
   EXPECT_LE(after.heap_bytes, before.heap_bytes + 64 * 1024);
@@ -117,7 +117,8 @@ TEST_P(ManyChannels, that_are_idle_take_their_rings_and_little_more) {
   ASSERT_TRUE(is_ok(figures));
   EXPECT_TRUE(figures->verified);
 #ifdef NDEBUG  // sanitizers take more
-  EXPECT_LE(figures->memory_bytes, 64u << 20);
+  // OpenSSL keeps some 45 KiB for each of a link's two connections.
+  EXPECT_LE(figures->memory_bytes, (GetParam() == "tls" ? 176u : 64u) << 20);
 #endif
   std::cout << (figures->memory_bytes >> 10) << " KiB, " << 100 * figures->cpu_share << " % CPU\n";
 }
