@@ -41,7 +41,7 @@ class Mending : public testing::TestWithParam<std::string> {
 #endif
   }
 
-  Watchdog watchdog_{std::chrono::seconds(100), [] { return std::string(); }};
+  Watchdog watchdog_{std::chrono::seconds(250), [] { return std::string(); }};
 };
 
 INSTANTIATE_TEST_SUITE_P(Transports, Mending, testing::ValuesIn(transports_to_test({"shm", "tcp"})),
