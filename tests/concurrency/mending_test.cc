@@ -37,7 +37,7 @@ class Mending : public testing::TestWithParam<std::string> {
 #else
     if (of == Of::data) return 5;
     if (GetParam() == "shm") return 1;
-    return GetParam() == "tcp" ? 3 : 31;
+    return GetParam() == "tcp" ? 3 : 61;
 #endif
   }
 
