@@ -608,5 +608,29 @@ TEST_F(IdleLinks, that_have_ended_keep_nothing_of_a_query_but_that_it_has_failed
   EXPECT_EQ(wire(0, 1).front().kind, QueryMessageKind::fail);
 }
 
+// Rows of node 1 come to node 2 when the query has ended there and the link with its issuer, node 0, was let go.
+TEST(IdleLinksOfAnIssuer, keep_nobody_from_being_told_why_a_query_failed) {
+  const Status cancelled(Code::query_cancelled, "nobody waits for it");
+  QueryCluster cluster(3, true, kIdling);
+  const QueryId id = cluster[0].begin();
+  std::vector<std::shared_ptr<Query>> parts;
+  for (const uint32_t n : {0u, 1u, 2u}) EXPECT_TRUE(is_ok(cluster[n].declare(id, {0, 2, 4})));
+  for (const uint32_t n : {0u, 1u, 2u}) parts.push_back(cluster.use(n, id));
+  EXPECT_TRUE(is_ok(cluster[0].cancel(id, cancelled)));
+  for (const uint32_t n : {0u, 1u, 2u}) cluster[n].end(*parts[n], 2 * n);
+  cluster.deliver_all();
+  EXPECT_EQ(cluster[2].running_count(), 0u);
+  for (const base::Nanoseconds now : {base::Nanoseconds{10}, 10 + kIdle}) cluster[0].on_tick(now);
+  cluster.deliver_all();
+  for (const auto& [one, other] : {std::pair(0u, 2u), std::pair(2u, 0u)})
+    EXPECT_FALSE(cluster[one].on_peer_lost(other, kGone)) << "it was let go";
+
+  EXPECT_EQ(cluster[2].hear(id, 1), nullptr);
+  ASSERT_EQ(cluster.wires[2][1].size(), 1u);
+  const QueryMessage& told = cluster.wires[2][1].front();
+  EXPECT_EQ(told.second, static_cast<int32_t>(Code::query_cancelled));
+  EXPECT_NE(told.text.find("nobody waits for it"), std::string::npos) << told.text;
+}
+
 }  // namespace
 }  // namespace faro::shuffle

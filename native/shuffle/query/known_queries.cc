@@ -134,7 +134,7 @@ Status KnownQueries::why_not_heard(const QueryId& id) const {
   const bool is_of_another = id.issuer < cluster.node_count() && id.issuer != cluster.own();
   if (!cluster.nodes_change() || !is_of_another) return Status::Ok();
   if (cluster.is_there(id.issuer) && cluster.is_of_this_life(id)) return Status::Ok();
-  if (!cluster.is_unknown(id.issuer)) return why_not(id);
+  if (!cluster.is_unknown(id.issuer)) return why_over(id);
   return base::error(
       Code::query_unopened,
       "rows came to {}, which does not know {}, the node that has begun the query: it was "
