@@ -152,8 +152,7 @@ class Link final : private ControlConnection::Handler,
   std::unique_ptr<Link> next_retired;  ///< RetiredLinks' alone
 
  private:
-  friend class
-      LinkTable;  // has the state watched, and closes the connections of one that has ended
+  friend class LinkTable;  // has the state watched; closes the connections in the end
 
   void on_message(std::span<const std::byte> message) override;
   void on_closed(const Status& cause) override;
