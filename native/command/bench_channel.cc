@@ -138,16 +138,16 @@ int run(const Flags& flags) {
     const Result<Config> config = flags.settings.load();
     return config ? run_peers(flags, *config) : bench_error(config.status());
   }
-  if (const Status status = flags.job.validate(); !status.ok())
-    return bench_error(flag_error("--frame", status.message()));
+  if (const Status status = flags.job.validate(); !status.ok()) return bench_error(status);
   const Result<Config> config = flags.settings.load();
   if (!config) return bench_error(config.status());
   const auto rows = measure_all(flags, *config);
   if (!rows) return bench_error(rows.status());
-  fmt::print("{} frames of {} one way, {} empty frames there and back; medians of {}.\n\n{}",
-             grouped(flags.job.frame_count), exact_bytes_text(flags.job.frame_bytes),
-             grouped(flags.job.trip_count), counted(flags.job.rounds, "run"),
-             table_of(flags.job, *rows));
+  fmt::print(
+      "{} frames of {} one way, {} per post; {} empty frames there and back; medians of {}.\n\n{}",
+      grouped(flags.job.frame_count), exact_bytes_text(flags.job.frame_bytes),
+      flags.job.frames_per_post, grouped(flags.job.trip_count), counted(flags.job.rounds, "run"),
+      table_of(flags.job, *rows));
   for (const Row& row : *rows) {
     if (!row.frames.verified || !row.trips.verified) return kExitFailed;
   }
@@ -167,6 +167,10 @@ void add_channel_command(CLI::App& bench, int& exit_code) {
   command.add_option("--ring", flags.job.ring_bytes, "Bytes of a ring, a power of two")
       ->type_name("BYTES");
   command.add_option("--count", flags.job.frame_count, "Frames of a run")->type_name("N");
+  command
+      .add_option("--batch", flags.job.frames_per_post,
+                  "Frames per post of a channel, and per writev of the socket")
+      ->type_name("N");
   command.add_option("--trips", flags.job.trip_count, "Round trips of a run")->type_name("N");
   command
       .add_option("--peers", flags.peers.peer_count,

@@ -70,6 +70,8 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"bench", "receive"},
        {"--processes", "--workers", "--rows", "--row-bytes", "--pattern", "--repetitions",
         "--transport", "--json", "--set"}},
+      {{"bench", "channel"},
+       {"--frame", "--ring", "--count", "--batch", "--trips", "--peers", "--repetitions", "--set"}},
       {{"plan"}, {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
       {{"doctor"}, {"--json", "--set"}},
       {{"stat"},
@@ -146,6 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"bench", "link", "--set", "ring.bytes=64KiB"}, "ring.bytes"},
         BadCase{{"bench", "link", "--nodes", "a:1,b:1"}, "--node"},
         BadCase{{"bench", "link", "--node", "0", "--nodes", "a:1"}, "--nodes"},
+        BadCase{{"bench", "channel", "--frame", "12"}, "frames of 12 bytes"},
+        BadCase{{"bench", "channel", "--batch", "9"}, "9 frames per post"},
         BadCase{{"bench", "receive", "--row-bytes", "100"}, "--row-bytes"},
         BadCase{{"bench", "receive", "--pattern", "gather"}, "--pattern"},
         BadCase{{"bench", "receive", "--transport", "sockets"}, "--transport"},
@@ -249,6 +253,18 @@ INSTANTIATE_TEST_SUITE_P(All, TinyLink,
                                          BenchCase{"tcp", {"--frame", "64"}},
                                          BenchCase{"shm", {"--frame", "1048576"}},
                                          BenchCase{"tcp", {"--set", "ring.bytes=256KiB"}}));
+
+TEST(FaroBench, carries_frames_over_channels_one_or_many_per_post) {
+  for (const char* batch : {"1", "3", "8"}) {
+    const CommandResult result = run_faro({"bench", "channel", "--count", "100", "--trips", "10",
+                                           "--repetitions", "1", "--batch", batch});
+    EXPECT_EQ(result.exit_code, kOk) << result.output << result.errors;
+    for (const char* row : {"copies", "bare ring", "shm", "tcp", "socket"})
+      EXPECT_TRUE(contains(result.output, row)) << row << " in\n" << result.output;
+    EXPECT_TRUE(contains(result.output, std::string(batch) + " per post")) << result.output;
+    EXPECT_FALSE(contains(result.output, "WRONG")) << result.output;
+  }
+}
 
 class TinyReceive : public SmallBench {};
 

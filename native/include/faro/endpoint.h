@@ -161,7 +161,8 @@ class Poller {
   /// what a quiet frame says must not be counted as known. When the peer comes to need it, a loud frame has to follow, which
   /// may be empty.
   Outcome commit(ChannelId channel, size_t bytes, Notice notice = Notice::loud) noexcept;
-  /// Starts the transfer of all frames committed. wait() and arm() do so, too.
+  /// Starts the transfer of all frames committed. wait() and arm() do so, too. Over tcp that is a system call: who has much to
+  /// send calls it when there is no more room rather than after each frame.
   void post() noexcept;
 
   /// Waits until poll() has something to tell of what `reasons` names, or wake(). Yields wait.yields times, of

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -44,7 +45,7 @@ class FrameBuffers {
   }
 
  private:
-  static constexpr uint32_t kFrames = 8;
+  static constexpr uint32_t kFrames = ChannelJob::kMostPerPost;
   const uint32_t bytes_;
   std::vector<uint64_t> memory_;
   size_t turn_ = 0;
@@ -120,7 +121,7 @@ class ChannelSender final : public ChannelParty {
       std::memcpy(room.data(), frame.data(), frame.size());
       if (poller_->commit(channel_, frame.size()) != Outcome::done)
         return poller_->status(channel_);
-      poller_->post();
+      if (job_.is_posted_after(number)) poller_->post();
     }
     return Status::Ok();
   }
@@ -218,20 +219,27 @@ class SocketParty : public Party {
   }
 
  protected:
-  Status send(SocketHeader header, std::span<std::byte> frame) {
-    iovec parts[] = {{&header, sizeof header}, {frame.data(), frame.size()}};
-    size_t left = sizeof header + frame.size();
-    iovec* first = parts;
-    while (left > 0) {
-      const ssize_t sent = writev(socket_.get(), first, static_cast<int>(parts + 2 - first));
+  /// The next send() writes them. The frame stays as it is until then.
+  void add(SocketHeader header, std::span<std::byte> frame) {
+    SocketHeader& kept = headers_[parts_.size() / 2] = header;
+    parts_.push_back({&kept, sizeof kept});
+    parts_.push_back({frame.data(), frame.size()});
+  }
+  Status send() {
+    std::span<iovec> left = parts_;
+    while (!left.empty()) {
+      const ssize_t sent = writev(socket_.get(), left.data(), static_cast<int>(left.size()));
       if (sent <= 0) return {Code::system_error, "writev"};
-      left -= static_cast<size_t>(sent);
       auto done = static_cast<size_t>(sent);
-      while (first != parts + 2 && done >= first->iov_len) done -= (first++)->iov_len;
-      if (first == parts + 2) break;
-      first->iov_base = static_cast<char*>(first->iov_base) + done;
-      first->iov_len -= done;
+      while (!left.empty() && done >= left.front().iov_len) {
+        done -= left.front().iov_len;
+        left = left.subspan(1);
+      }
+      if (left.empty()) break;
+      left.front().iov_base = static_cast<char*>(left.front().iov_base) + done;
+      left.front().iov_len -= done;
     }
+    parts_.clear();
     return Status::Ok();
   }
   Status receive(std::span<std::byte> into) {
@@ -245,6 +253,8 @@ class SocketParty : public Party {
 
  private:
   base::UniqueFd socket_;
+  std::array<SocketHeader, ChannelJob::kMostPerPost> headers_;
+  std::vector<iovec> parts_;  // two of each frame
 };
 
 class SocketFrames final : public SocketParty {
@@ -257,7 +267,8 @@ class SocketFrames final : public SocketParty {
       const std::span<std::byte> frame = frames_.next();
       if (sends_) {
         FrameBuffers::number(frame, number);
-        FARO_RETURN_IF_ERROR(send({frame.size(), number}, frame));
+        add({frame.size(), number}, frame);
+        if (job_.is_posted_after(number)) FARO_RETURN_IF_ERROR(send());
         continue;
       }
       SocketHeader header;
@@ -280,16 +291,21 @@ class SocketTrips final : public SocketParty {
   Status run_round() override {
     right_ = 0;
     for (uint64_t trip = 0; trip < job_.trip_count; ++trip) {
-      if (first_) FARO_RETURN_IF_ERROR(send({0, trip}, {}));
+      if (first_) FARO_RETURN_IF_ERROR(send_empty(trip));
       SocketHeader header;
       FARO_RETURN_IF_ERROR(receive(std::as_writable_bytes(std::span(&header, 1))));
       right_ += header.number == trip;
-      if (!first_) FARO_RETURN_IF_ERROR(send({0, trip}, {}));
+      if (!first_) FARO_RETURN_IF_ERROR(send_empty(trip));
     }
     return Status::Ok();
   }
 
  private:
+  Status send_empty(uint64_t trip) {
+    add({0, trip}, {});
+    return send();
+  }
+
   const ChannelJob job_;
   const bool first_;
 };
@@ -468,6 +484,10 @@ Status ChannelJob::validate() const {
                        "frames of {} bytes: a multiple of 8 from 16 to {}, a quarter of the ring, "
                        "is needed",
                        frame_bytes, most);
+  }
+  if (frames_per_post == 0 || frames_per_post > kMostPerPost) {
+    return base::error(Code::invalid_argument, "{} frames per post: 1 to {} are possible",
+                       frames_per_post, kMostPerPost);
   }
   if (frame_count == 0 || trip_count == 0 || rounds == 0)
     return {Code::invalid_argument, "nothing to measure"};

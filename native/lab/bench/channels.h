@@ -18,12 +18,20 @@ namespace faro::bench {
 struct ChannelJob {
   uint32_t frame_bytes = 32 * 1024;  ///< the user's; a multiple of 8, at least 16
   uint64_t frame_count = 100'000;    ///< of a round
+  uint32_t frames_per_post = 1;      ///< or per writev of the socket; up to kMostPerPost
   uint64_t trip_count = 50'000;      ///< empty frames there and back, of a round
   uint32_t ring_bytes = 256 * 1024;
   uint32_t rounds = 5;  ///< of which the median is taken; one more, before them, does not count
 
+  static constexpr uint32_t kMostPerPost = 8;
+
   /// Errors: invalid_argument.
   Status validate() const;
+
+  /// Whether what is committed is posted after this frame.
+  bool is_posted_after(uint64_t number) const {
+    return (number + 1) % frames_per_post == 0 || number + 1 == frame_count;
+  }
 };
 
 /// What carries the frames of a job.
@@ -31,7 +39,7 @@ enum class ChannelCarrier : uint8_t {
   copies,  ///< one process copies each frame twice
   bare_ring,  ///< two processes, as many frames in shared memory as fit the ring, two positions; who waits yields
   channel,  ///< an endpoint each, over the transport of the configuration
-  socket,   ///< writev of a header and the frame, read into place; TCP over loopback
+  socket,   ///< writev of headers and frames, read into place; TCP over loopback
 };
 
 /// Medians. Verified: all frames came, whole and in order.

@@ -210,7 +210,10 @@ public final class Poller {
     check(natives.commit(handle, channel, bytes, quiet));
   }
 
-  /** Starts the transfer of all frames committed. {@link #await} and {@link #arm} do so, too. Never blocks. */
+  /**
+   * Starts the transfer of all frames committed. {@link #await} and {@link #arm} do so, too. Over tcp that is a system call: who has
+   * much to send calls it when there is no more room rather than after each frame. Never blocks.
+   */
   public void post() {
     owner.enter();
     check(natives.post(handle));
