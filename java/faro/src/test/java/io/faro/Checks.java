@@ -68,6 +68,13 @@ final class Checks {
     });
   }
 
+  /** Starts the call in another thread. */
+  static <T> FutureTask<T> start(Callable<T> call) {
+    FutureTask<T> task = new FutureTask<>(call);
+    new Thread(task, "test").start();
+    return task;
+  }
+
   /** What the call gives in another thread, which has ended when this returns. */
   static <T> T inThread(Callable<T> call) throws Exception {
     FutureTask<T> task = new FutureTask<>(call);

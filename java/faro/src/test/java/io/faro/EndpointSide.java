@@ -107,4 +107,11 @@ final class EndpointSide implements AutoCloseable {
   public void close() {
     endpoint.close();
   }
+
+  /** Waits until the poller has something to tell, and takes it. */
+  static void pollSome(Poller poller, ChannelEvents events) throws InterruptedException {
+    do {
+      assertEquals(Outcome.DONE, poller.await(AT_MOST));
+    } while (poller.poll(events) == 0);
+  }
 }
