@@ -40,6 +40,7 @@ class Seed {
     for (const uint8_t choice : choices) value(choice);
     return *this;
   }
+  Seed& moves(std::span<const uint8_t> choices) { return bytes(std::as_bytes(choices)); }
   Seed& piece(std::span<const std::byte> data) {
     return value(static_cast<uint16_t>(data.size())).bytes(data);
   }
@@ -271,6 +272,40 @@ void write_frames(const Corpus& corpus) {
   corpus.add("formats", format);
 }
 
+void write_channels(const Corpus& corpus) {
+  // 0: the network, 1: the peer, 2: the poller, each with what it does at which channel.
+  const auto accepted = [] { return Seed().moves({0, 0, 0, 2, 0, 3}); };
+  const auto sends = [](Seed& seed) -> Seed& { return seed.moves({1, 0, 7, 1, 5, 100, 2, 0, 3}); };
+  const std::array<uint8_t, 12> answers = {2, 7, 0, 100, 9, 1, 1, 2, 5, 1, 0, 5};
+  Seed both = accepted();
+  for (int i = 0; i < 3; ++i) sends(both).moves(answers).moves({2, 4, 0, 0, 0, 2, 3, 3});
+  both.moves({2, 6, 0, 1, 1, 0, 4, 2, 0, 3, 2, 3, 3, 0, 0, 1, 1, 2, 0, 3});  // drained, ended
+  corpus.add("drained", both);
+  Seed full = accepted();
+  for (int i = 0; i < 9; ++i) full.moves({2, 7, 0, 200, 0, 1, 1});
+  full.moves({2, 3, 3, 1, 0, 5, 2, 0, 3});  // posts all, the peer reads, room
+  corpus.add("no_room", full);
+  Seed dialled;
+  dialled.moves({0, 1, 1, 0, 1, 1, 2, 0, 3, 1, 1, 7, 1, 9, 2, 0, 0, 0, 1, 0, 2, 0, 3});
+  corpus.add("dialled", dialled);
+  corpus.add("refused", Seed().moves({0, 2, 1, 0, 2, 0, 1, 0, 2, 0, 3}));
+  Seed many = accepted();
+  many.moves({1, 0, 7, 3, 79, 2, 0, 79, 0, 0, 0, 1, 0});  // ended, while more wait than can be held
+  for (int i = 0; i < 20; ++i) many.moves({2, 4, 0, 3, static_cast<uint8_t>(i)});
+  corpus.add("frames_held", many);
+  Seed again = accepted();
+  again.moves({1, 0, 7, 3, 79, 2, 0, 79, 2, 4, 0, 0, 2, 2, 0, 79, 2, 4, 0, 0, 3});
+  corpus.add("released_again", again);
+  Seed idle = accepted();
+  idle.moves({0, 0, 0, 2, 0, 3, 1, 0, 4, 2, 0, 3});
+  corpus.add("idle", idle);
+  for (uint8_t kind = 0; kind < 9; ++kind)
+    corpus.add("kind_" + std::to_string(kind), accepted().moves({1, 0, 3, kind, 2, 0, 3}));
+  Seed raw = accepted();
+  raw.moves({1, 0, 0}).value(uint16_t{0}).piece(bytes_of(test::data_header(40, 3)));
+  corpus.add("raw_frame", raw.moves({1, 0, 1, 0, 1, 2, 0, 3, 1, 0, 2}).value(uint16_t{64}));
+}
+
 void write_shared_memory(const Corpus& corpus) {
   const auto none = std::span<const std::byte>();
   Seed good;
@@ -379,6 +414,7 @@ int main(int argc, char** argv) {
   write_queries({folder, "query"});
   write_rings({folder, "ring"});
   write_frames({folder, "frame"});
+  write_channels({folder, "channel"});
   write_shared_memory({folder, "shared_memory"});
   write_fd_passings({folder, "fd_passing"});
   write_tcp_streams({folder, "tcp_stream"});

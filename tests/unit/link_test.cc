@@ -219,6 +219,14 @@ TEST_F(LinkThatIsSetUp, skips_messages_of_unknown_kinds_that_may_be_skipped_and_
   test::expect_contains(losses_[0], "message of unknown kind on an established connection");
 }
 
+// A peer is up, and may leave, once it has this side's READY, which has not been sent.
+TEST_F(LinkThatIsSetUp, fails_by_a_peer_that_leaves_before_it_is_up) {
+  peer_->handler->on_message(wire::encode_plain(wire::ControlKind::bye));
+  ASSERT_EQ(losses_.size(), 1u);
+  test::expect_contains(losses_[0], "a BYE out of place");
+  EXPECT_FALSE(link_->expects_stream());
+}
+
 TEST_F(LinkThatIsSetUp, takes_nothing_once_this_side_leaves) {
   EXPECT_TRUE(link_->expects_stream());
   link_->leave();
