@@ -224,8 +224,8 @@ def _queries_side_by_side(ms: Measurements):
 
 def _flink(ms: Measurements):
     """Bars: in times of Netty's, by shape; a column for each number of processors."""
-    with_ssl = [(f"{shape},\nSSL", shape, "-ssl") for shape in THROUGHPUT]
     without = [(shape.replace(", ", ",\n"), shape, "") for shape in THROUGHPUT]
+    with_ssl = [(f"{text},\nSSL", shape, "-ssl") for text, shape, _ in without]
     rows = (
         ("cpu_ns_per_record", [*without, (LATENCY, LATENCY, ""), *with_ssl], "CPU"),
         ("transport_ns_per_record", [*without, (LATENCY, LATENCY, ""), *with_ssl], "CPU of its threads"),
@@ -241,13 +241,15 @@ def _flink(ms: Measurements):
                 one = ms.compare(value, f"flink-netty{ssl}", f"flink-{carrier}{ssl}", **where)
                 if one:
                     found[i + place * 0.27 - 0.27] = one
+            if not found:
+                continue
             ratios = [one.ratio for one in found.values()]
             errors = [[one.ratio - one.least for one in found.values()], [one.most - one.ratio for one in found.values()]]
             name = f"flink-{carrier}"
             bars = axes.bar(
                 list(found), ratios, 0.25, yerr=errors, label=label(name), color=_colour(name), error_kw=_ERROR_BARS
             )
-            axes.bar_label(bars, [number(ratio)[:4] for ratio in ratios], fontsize=6, padding=1)
+            axes.bar_label(bars, [f"{ratio:.2f}" for ratio in ratios], fontsize=6, padding=1)
         axes.axhline(1, color="#c8374a", linewidth=1)
         axes.set_xticks(range(len(groups)), [text for text, _, _ in groups], fontsize=6)
         axes.grid(axis="x", visible=False)
