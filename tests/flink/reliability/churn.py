@@ -7,6 +7,7 @@ import argparse
 import os
 import random
 import statistics
+import subprocess
 import time
 
 import cluster
@@ -15,7 +16,7 @@ TASK_MANAGERS, PARALLELISM = 4, 6  # one of eight slots' worth of TaskManagers i
 LIMIT_S = 240  # for a recovery; this machine may be busy
 STEADY_S = 2
 RATE = 1500  # records per second and subtask
-WARM_RESTARTS = 3  # before what a TaskManager has is first counted
+WARM_RECOVERIES = 5  # before what a TaskManager has is first counted: until then its pools of threads grow
 # What one that was never killed may have more of at the end; and of its memory, the part.
 MORE = {"descriptors": 24, "threads": 16, "mappings": 120}
 MORE_MEMORY = 0.25
@@ -24,7 +25,8 @@ LIVENESS = {"1s": ({"faro.liveness-timeout": "1 s", "heartbeat.interval": "500 m
 
 
 def has(pid):
-    """What a process has, by /proc."""
+    """What a JVM has, by /proc, once its garbage is collected: buffers keep the rings of links that have ended."""
+    subprocess.run(["jcmd", str(pid), "GC.run"], check=True, stdout=subprocess.DEVNULL)
     def count(name):
         return len(os.listdir(f"/proc/{pid}/{name}"))
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/status", encoding="utf-8") as status:
@@ -52,7 +54,7 @@ class Churn:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.fault()
-            if self.first is None and self.job.restarts() >= WARM_RESTARTS:
+            if self.first is None and sum(map(len, self.recoveries.values())) >= WARM_RECOVERIES:
                 self.first = has(self.survivor.process.pid)
             time.sleep(self.random.uniform(0.5, 4))
         last = has(self.survivor.process.pid)
