@@ -17,6 +17,8 @@ LIMIT_S = 240  # for a recovery; this machine may be busy
 STEADY_S = 2
 RATE = 1500  # records per second and subtask
 WARM_RECOVERIES = 5  # before what a TaskManager has is first counted: until then its pools of threads grow
+COUNTS = 4  # at the beginning and at the end, of which the least is taken: which tasks it runs, and so their threads, is chance
+COLLECTIONS = 5  # at most: what a collection frees may hold more
 # What one that was never killed may have more of at the end; and of its memory, the part.
 MORE = {"descriptors": 24, "threads": 16, "mappings": 120}
 MORE_MEMORY = 0.25
@@ -24,9 +26,25 @@ MORE_MEMORY = 0.25
 LIVENESS = {"1s": ({"faro.liveness-timeout": "1 s", "heartbeat.interval": "500 ms"}, (0.05, 0.5), (2, 6)), "default": ({}, (0.5, 15), (65, 75))}
 
 
+def has_without_garbage(pid):
+    """What a JVM has once its garbage is collected: buffers keep the rings of links that have ended."""
+    now = has(pid)
+    for _ in range(COLLECTIONS):
+        before = now
+        subprocess.run(["jcmd", str(pid), "GC.run"], check=True, stdout=subprocess.DEVNULL)
+        time.sleep(1)  # for what frees memory beside the collector
+        now = has(pid)
+        if now["mappings"] >= before["mappings"]:
+            break
+    return now
+
+
+def least(counts):
+    return {name: min(each[name] for each in counts) for name in counts[0]}
+
+
 def has(pid):
-    """What a JVM has, by /proc, once its garbage is collected: buffers keep the rings of links that have ended."""
-    subprocess.run(["jcmd", str(pid), "GC.run"], check=True, stdout=subprocess.DEVNULL)
+    """What a process has, by /proc."""
     def count(name):
         return len(os.listdir(f"/proc/{pid}/{name}"))
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/status", encoding="utf-8") as status:
@@ -43,7 +61,7 @@ class Churn:
         self.faults = []  # (ms since 1970 from, to, kind, victims)
         self.recoveries = {}  # {kind: [seconds]}
         self.counts = {}
-        self.first = None  # what the TaskManager that is never killed had
+        self.survivor_has = []  # counts of the TaskManager that is never killed, one after each recovery
 
     def run(self):
         seconds = self.arguments.minutes * 60
@@ -54,15 +72,12 @@ class Churn:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.fault()
-            if self.first is None and sum(map(len, self.recoveries.values())) >= WARM_RECOVERIES:
-                self.first = has(self.survivor.process.pid)
             time.sleep(self.random.uniform(0.5, 4))
-        last = has(self.survivor.process.pid)
         self.job.finish(900)
         self.flink.check()
         self.check_causes()
         self.check_links()
-        return self.report(last)
+        return self.report()
 
     def fault(self):
         kinds = ["kill"] * 4 + ["double kill"] + ["short stop"] * 3 + ["cut"] * 3 + ["long stop"] * (
@@ -96,6 +111,7 @@ class Churn:
         print(f"{restarts} restarts, {recovered - begun:.1f} s", flush=True)
         if restarts:
             self.recoveries.setdefault(kind, []).append(recovered - (begun if "kill" in kind else stopped))
+            self.survivor_has.append(has_without_garbage(self.survivor.process.pid))
         elif "kill" in kind:
             raise cluster.Wrong("a kill without a restart")
         if restarts and self.is_mended(kind):
@@ -137,12 +153,14 @@ class Churn:
         if not self.arguments.netty and set(self.flink.transports()) != {self.arguments.transport}:
             raise cluster.Wrong(f"links are {self.flink.transports()}")
 
-    def report(self, last):
+    def report(self):
         more = "the restarts were too few to compare what a TaskManager has"
-        if self.first is not None:
-            more = ", ".join(f"{name} {self.first[name]} to {last[name]}" for name in last)
-            grown = [name for name, limit in MORE.items() if last[name] > self.first[name] + limit]
-            if last["KiB"] > self.first["KiB"] * (1 + MORE_MEMORY):
+        counts = self.survivor_has[WARM_RECOVERIES:]
+        if len(counts) >= 2 * COUNTS:
+            first, last = least(counts[:COUNTS]), least(counts[-COUNTS:])
+            more = ", ".join(f"{name} {first[name]} to {last[name]}" for name in last)
+            grown = [name for name, limit in MORE.items() if last[name] > first[name] + limit]
+            if last["KiB"] > first["KiB"] * (1 + MORE_MEMORY):
                 grown.append("KiB")
             if grown:
                 raise cluster.Wrong(f"there are more {grown} in {self.survivor.name}: {more}")
