@@ -66,7 +66,7 @@ class Rings final : public transport::DataLink {
 
   // --- the peer
 
-  /// As much as it has room for. Returns whether it had.
+  /// Sends a frame. Returns false if there is no room for it.
   bool put(FrameKind kind, std::span<const std::byte> payload) {
     const auto length = static_cast<uint32_t>(kHeaderBytes + payload.size());
     const ring::Claim claim = peer_sends_.claim(length, length);
