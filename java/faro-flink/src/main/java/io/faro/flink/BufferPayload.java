@@ -6,8 +6,10 @@ import java.nio.channels.WritableByteChannel;
 import org.apache.flink.core.memory.MemorySegmentFactory;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.buffer.FileRegionBuffer;
+import org.apache.flink.shaded.netty4.io.netty.buffer.AbstractByteBufAllocator;
 import org.apache.flink.shaded.netty4.io.netty.buffer.ByteBuf;
 import org.apache.flink.shaded.netty4.io.netty.buffer.ByteBufAllocator;
+import org.apache.flink.shaded.netty4.io.netty.buffer.CompositeByteBuf;
 import org.apache.flink.shaded.netty4.io.netty.buffer.UnpooledByteBufAllocator;
 
 /**
@@ -15,8 +17,7 @@ import org.apache.flink.shaded.netty4.io.netty.buffer.UnpooledByteBufAllocator;
  * other. Threads: one at a time.
  */
 final class BufferPayload implements Payload {
-  // For the composite buffers that stand for several ones. They hold no memory of their own, and nobody releases them.
-  private static final ByteBufAllocator ALLOCATOR = new UnpooledByteBufAllocator(false, true);
+  private static final ByteBufAllocator ALLOCATOR = new OfParts();
 
   private Buffer buffer;
   private ByteBuf bytes; // null: a region of a file
@@ -78,6 +79,32 @@ final class BufferPayload implements Payload {
     buffer = null;
     bytes = null;
     released.recycleBuffer();
+  }
+
+  /**
+   * Makes the composites that stand for several buffers. They hold no memory of their own, and nobody releases them: so none
+   * has a limit of parts. Those of Netty copy more than 16 into one of their own, and release the parts then.
+   */
+  private static final class OfParts extends AbstractByteBufAllocator {
+    @Override
+    public CompositeByteBuf compositeDirectBuffer() {
+      return new CompositeByteBuf(this, true, Integer.MAX_VALUE);
+    }
+
+    @Override
+    protected ByteBuf newHeapBuffer(int initialCapacity, int maxCapacity) {
+      return UnpooledByteBufAllocator.DEFAULT.heapBuffer(initialCapacity, maxCapacity);
+    }
+
+    @Override
+    protected ByteBuf newDirectBuffer(int initialCapacity, int maxCapacity) {
+      return UnpooledByteBufAllocator.DEFAULT.directBuffer(initialCapacity, maxCapacity);
+    }
+
+    @Override
+    public boolean isDirectBufferPooled() {
+      return false;
+    }
   }
 
   /** A channel that takes as much as a buffer has room for. */

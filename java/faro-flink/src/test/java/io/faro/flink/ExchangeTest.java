@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -236,6 +237,33 @@ class ExchangeTest {
       expectData(gate, i + 100, 1);
       expectData(gate, i + 200, 30_000);
       expectData(gate, i + 300, 10);
+    }
+  }
+
+  @Test
+  void aBufferOfManyBuffersIsGivenBackOnce() throws Exception {
+    start();
+    ScriptedView view = partitions.add(partition);
+    SingleInputGate gate = gate(2);
+    for (int round = 0; round < 20; round++) {
+      // As Flink reads a partition from its file: slices of one buffer, each in a composite.
+      Buffer file = TestBuffers.data(round, 40 * 700);
+      Buffer[] parts = new Buffer[40];
+      for (int i = 0; i < parts.length; i++) {
+        parts[i] = TestBuffers.composite(file.retainBuffer().readOnlySlice(i * 700, 700));
+      }
+      file.recycleBuffer();
+      Buffer whole = TestBuffers.filled(parts);
+      assumeTrue(whole != null, "this Flink has no FullyFilledBuffer");
+      view.add(whole);
+      for (int i = 0; i < parts.length; i++) {
+        assertArrayEquals(
+            Arrays.copyOfRange(TestBuffers.contents(round, 40 * 700), i * 700, (i + 1) * 700),
+            TestBuffers.bytes(next(gate).getBuffer()));
+      }
+      while (!file.isRecycled()) {
+        Thread.onSpinWait(); // the producer gives it back behind the copy
+      }
     }
   }
 

@@ -14,6 +14,7 @@ import org.apache.flink.runtime.event.TaskEvent;
 import org.apache.flink.runtime.io.network.api.serialization.EventSerializer;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.buffer.Buffer.DataType;
+import org.apache.flink.runtime.io.network.buffer.CompositeBuffer;
 import org.apache.flink.runtime.io.network.buffer.FileRegionBuffer;
 import org.apache.flink.runtime.io.network.buffer.FreeingBufferRecycler;
 import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
@@ -42,6 +43,12 @@ final class TestBuffers {
     long position = file.size();
     file.write(ByteBuffer.wrap(contents(seed, bytes)), position);
     return new FileRegionBuffer(file, position, bytes, DataType.DATA_BUFFER, false);
+  }
+
+  static Buffer composite(Buffer part) {
+    CompositeBuffer whole = new CompositeBuffer(DataType.DATA_BUFFER, part.readableBytes(), false);
+    whole.addPartialBuffer(part);
+    return whole;
   }
 
   /** A FullyFilledBuffer of these; null in a Flink that has none. */
