@@ -240,9 +240,12 @@ class ExchangeTest {
     }
   }
 
-  @Test
-  void aBufferOfManyBuffersIsGivenBackOnce() throws Exception {
-    start();
+  @ParameterizedTest
+  @CsvSource({"64", "3"})
+  void aBufferOfManyBuffersIsGivenBackOnce(int megabytes) throws Exception {
+    Configuration configuration = new Configuration();
+    configuration.set(FaroOptions.MEMORY_LIMIT, MemorySize.ofMebiBytes(megabytes)); // with 3 it travels in pieces
+    start(configuration);
     ScriptedView view = partitions.add(partition);
     SingleInputGate gate = gate(2);
     for (int round = 0; round < 20; round++) {
