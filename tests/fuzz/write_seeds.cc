@@ -195,6 +195,15 @@ void write_handshakes(const Corpus& corpus) {
   corpus.add("changed_hello", Seed().moves({1, 1}).value(uint16_t{40}).moves({1, 0, 0, 0, 0, 0}));
   corpus.add("changed_proof", Seed().moves({1, 0, 0, 0, 0, 1}).value(uint16_t{9}).moves({1, 0, 0}));
   corpus.add("repeated", Seed().moves({1, 6, 1, 0, 0, 0}));
+  // The proof of the accepting side is lost, once it is known what it was, and comes out of the history.
+  corpus.add("delayed_proof", Seed()
+                                  .moves({1, 0, 0, 0, 0, 0, 3})
+                                  .piece(wire::ControlMessage(9, std::byte{0x90}))
+                                  .moves({5, 4, 5, 1, 0}));
+  corpus.add("agreement_instead_of_refusal",
+             Seed()
+                 .moves({17, 0, 0, 0, 0, 0, 0, 3})
+                 .piece(wire::encode({wire::AuthMethod::secret, true, {}})));
 }
 
 void write_queries(const Corpus& corpus) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "links/handshake.h"
 #include "session/cluster_identity.h"
@@ -18,7 +19,8 @@ namespace faro::test {
 /// Keeps what is sent; the test delivers by hand.
 struct HandWire {
   links::ControlConnection::Handler* handler = nullptr;
-  std::deque<wire::ControlMessage> sent;
+  std::deque<wire::ControlMessage> sent;   // and not taken yet
+  std::vector<wire::ControlMessage> said;  // all that was ever sent
   bool closed = false;
   std::optional<std::string> certificate;  // the host that the peer's is for; none: without TLS
 };
@@ -33,6 +35,7 @@ class HandConnection final : public links::ControlConnection {
   void set_handler(Handler* handler) override { wire_->handler = handler; }
   void send(std::span<const std::byte> message) override {
     wire_->sent.emplace_back(message.begin(), message.end());
+    wire_->said.push_back(wire_->sent.back());
   }
   bool flushed() const override { return true; }
   const std::string& peer_address() const override { return address_; }
