@@ -24,7 +24,9 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.MemorySize;
+import org.apache.flink.runtime.checkpoint.CheckpointOptions;
 import org.apache.flink.runtime.event.TaskEvent;
+import org.apache.flink.runtime.io.network.api.CheckpointBarrier;
 import org.apache.flink.runtime.io.network.api.EndOfPartitionEvent;
 import org.apache.flink.runtime.io.network.api.EndOfSuperstepEvent;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
@@ -171,6 +173,31 @@ class ExchangeTest {
     for (int i = 0; i < 50; i++) {
       expectData(gate, i, 1000);
     }
+  }
+
+  @Test
+  void aConsumerThatHasGivenItsBuffersBackAtABarrierGetsOthers() throws Exception {
+    start();
+    ScriptedView view = partitions.add(partition);
+    for (int i = 0; i < 50; i++) {
+      if (i == 25) {
+        view.add(TestBuffers.event(barrier(), false));
+      }
+      view.add(TestBuffers.data(i, 1000));
+    }
+    SingleInputGate gate = gate(0);
+    for (int i = 0; i < 50; i++) {
+      if (i == 25) {
+        assertInstanceOf(CheckpointBarrier.class, next(gate).getEvent());
+        gate.resumeConsumption(gate.getChannel(0).getChannelInfo());
+      }
+      expectData(gate, i, 1000);
+    }
+  }
+
+  private static CheckpointBarrier barrier() {
+    return new CheckpointBarrier(
+        1, 1, CheckpointOptions.forCheckpointWithDefaultLocation()); // aligned: the producer stops behind it
   }
 
   @Test
