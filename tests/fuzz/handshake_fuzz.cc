@@ -101,7 +101,7 @@ class HandshakeRun {
     check(accepting_, dialling_, accepting_heard_);
   }
 
-  // Whether that is how `said` begins. The last one may be an agreement instead of a refusal.
+  // Whether `said` begins with all that was heard. The last one heard may be an agreement where a refusal was said.
   static bool is_start_of(const std::vector<ControlMessage>& said,
                           std::span<const ControlMessage> heard) {
     static const ControlMessage agreement = wire::encode({wire::AuthMethod::secret, true, {}});
