@@ -8,11 +8,8 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.apache.flink.core.memory.MemorySegmentFactory;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.buffer.Buffer.DataType;
-import org.apache.flink.runtime.io.network.buffer.FreeingBufferRecycler;
-import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
 import org.apache.flink.runtime.io.network.netty.exception.LocalTransportException;
 import org.apache.flink.runtime.io.network.netty.exception.RemoteTransportException;
 import org.apache.flink.runtime.io.network.partition.PartitionNotFoundException;
@@ -138,19 +135,19 @@ final class ConsumerLink extends Link {
   }
 
   @Override
+  public int payloadLimit(byte kind) {
+    return Kind.mostFromProducer(kind);
+  }
+
+  @Override
   public Buffer openBuffer(MessageHeader header) throws IOException {
-    DataType type = type(header);
     Subscription subscription = subscription(header);
     if (subscription == null) {
       return null;
     }
-    if (!type.isBuffer()) {
-      return new NetworkBuffer(
-          MemorySegmentFactory.wrap(new byte[header.total]), FreeingBufferRecycler.INSTANCE, type);
-    }
     Buffer buffer = subscription.input().requestBuffer();
     if (buffer != null) {
-      buffer.setDataType(type);
+      buffer.setDataType(TYPES[header.type]);
     } else if (!subscription.input().isReleased()) {
       IOException broken = new IOException("No buffer for the credit that was given to " + peer + ".");
       subscription.input().onError(broken);
@@ -264,7 +261,7 @@ final class ConsumerLink extends Link {
         new RemoteTransportException(
             "Connection unexpectedly closed by "
                 + peer
-                + (cause == null ? "" : ": " + cause.code() + ", " + cause.getMessage())
+                + (cause == null ? "" : ": " + cause.code() + ", " + OptionNames.inFlinksKeys(cause.getMessage()))
                 + ". This might indicate that the remote task manager was lost.",
             peer.address(),
             cause));
@@ -299,13 +296,6 @@ final class ConsumerLink extends Link {
     Subscription found =
         header.index >= 0 && header.index < subscriptions.size() ? subscriptions.get(header.index) : null;
     return found != null && found.generation() == header.generation ? found : null;
-  }
-
-  private static DataType type(MessageHeader header) throws IOException {
-    if (header.type < 0 || header.type >= TYPES.length) {
-      throw new IOException("The peer breaks Faro's protocol for Flink: a buffer of type " + header.type + ".");
-    }
-    return TYPES[header.type];
   }
 
   @Override

@@ -31,6 +31,9 @@ final class Errors {
     try (ObjectOutputStream objects = new ObjectOutputStream(bytes)) {
       objects.writeObject(error);
     }
+    if (bytes.size() > MessageHeader.LONG_LIMIT) {
+      throw new IOException("An error of " + bytes.size() + " bytes.");
+    }
     return bytes.toByteArray();
   }
 

@@ -91,7 +91,8 @@ final class FaroConnectionManager implements ConnectionManager {
         return Endpoint.open(settings.endpointConfig(ports.next()), spec);
       } catch (FaroException failed) {
         if (failed.code() != Code.ADDRESS_IN_USE) {
-          throw new IOException("Faro cannot be started: " + failed.code() + ", " + failed.getMessage(), failed);
+          throw new IOException(
+              "Faro cannot be started: " + failed.code() + ", " + OptionNames.inFlinksKeys(failed.getMessage()), failed);
         }
         LOG.debug("A port of {} is taken", settings.portRange(), failed);
       }

@@ -112,7 +112,11 @@ final class FaroPartitionRequestClient implements PartitionRequestClient {
   public void sendTaskEvent(ResultPartitionID partition, TaskEvent event, RemoteInputChannel input)
       throws IOException {
     checkUsable();
-    tell(input, Kind.TASK_EVENT, 0, 0, new TaskEvents(partition, event).encoded());
+    byte[] encoded = new TaskEvents(partition, event).encoded();
+    if (encoded.length > MessageHeader.LONG_LIMIT) {
+      throw new IOException("A task event of " + encoded.length + " bytes; Faro carries " + MessageHeader.LONG_LIMIT + ".");
+    }
+    tell(input, Kind.TASK_EVENT, 0, 0, encoded);
   }
 
   private void tell(RemoteInputChannel input, byte kind, int a, int b, byte[] payload) {

@@ -39,12 +39,14 @@ public final class FaroShuffleServiceFactory
 
   @Override
   public ShuffleMaster<NettyShuffleDescriptor> createShuffleMaster(ShuffleMasterContext context) {
+    OptionNames.check(context.getConfiguration());
     return flinks.createShuffleMaster(context);
   }
 
   @Override
   public ShuffleEnvironment<ResultPartition, SingleInputGate> createShuffleEnvironment(
       ShuffleEnvironmentContext context) {
+    OptionNames.check(context.getConfiguration());
     NettyShuffleEnvironmentConfiguration configuration =
         NettyShuffleEnvironmentConfiguration.fromConfiguration(
             context.getConfiguration(),

@@ -52,6 +52,7 @@ final class FlinkSettings implements AutoCloseable {
    * @throws IllegalConfigurationException if something cannot be as it says
    */
   FlinkSettings(Configuration configuration, NettyConfig netty, InetAddress bindHost, int slots, boolean reused) {
+    OptionNames.check(configuration);
     this.configuration = configuration;
     this.reused = reused;
     host = bindHost instanceof Inet6Address ? "[" + bindHost.getHostAddress() + "]" : bindHost.getHostAddress();
@@ -79,7 +80,7 @@ final class FlinkSettings implements AutoCloseable {
       return Endpoint.channelMemory(endpointConfig(0), channels);
     } catch (FaroException failed) {
       throw new IllegalConfigurationException(
-          "Faro cannot be started: " + failed.code() + ", " + failed.getMessage(), failed);
+          "Faro cannot be started: " + failed.code() + ", " + OptionNames.inFlinksKeys(failed.getMessage()), failed);
     }
   }
 
@@ -198,7 +199,7 @@ final class FlinkSettings implements AutoCloseable {
     return Arrays.stream(Setting.values())
         .filter(setting -> setting.key().equals(key))
         .findAny()
-        .orElseThrow(() -> new IllegalConfigurationException(given + ": Faro has no setting " + key + "."));
+        .orElseThrow(() -> new IllegalStateException(given)); // OptionNames has looked
   }
 
   /** Says in the log what memory Faro takes, and which part of Flink's memory model it belongs to. */

@@ -49,7 +49,7 @@ final class LogBridge extends Handler {
     return line.contains("not a Faro connection")
         ? line + ". If that was a TaskManager, it uses Flink's own (Netty) shuffle service: "
             + PeerProbe.REMEDY
-        : line;
+        : OptionNames.inFlinksKeys(line);
   }
 
   @Override

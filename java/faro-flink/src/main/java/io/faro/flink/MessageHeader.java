@@ -62,8 +62,33 @@ final class MessageHeader {
     /** The producer's side of the link has failed. Payload: {@link Errors}. */
     static final byte FATAL = 34;
 
+    /** {@link Identities} have 84 bytes. */
+    private static final int REQUEST_LIMIT = 512;
+
     private Kind() {}
+
+    /** Most bytes that a consumer's message has behind its header; -1: a consumer sends no such message. */
+    static int mostFromConsumer(byte kind) {
+      return switch (kind) {
+        case REQUEST -> REQUEST_LIMIT;
+        case CREDIT, RESUME, ACKNOWLEDGE_ALL, BUFFER_SIZE, SEGMENT, CANCEL -> 0;
+        case TASK_EVENT -> LONG_LIMIT;
+        default -> -1;
+      };
+    }
+
+    /** Most bytes that a producer's message has behind its header; -1: a producer sends no such message. */
+    static int mostFromProducer(byte kind) {
+      return switch (kind) {
+        case BACKLOG -> 0;
+        case BUFFER, PARTS, ERROR, FATAL -> LONG_LIMIT; // of buffers the receiver's own have less
+        default -> -1;
+      };
+    }
   }
+
+  /** Most bytes of an event, an error, or the lengths of parts. Who sends keeps it, too. */
+  static final int LONG_LIMIT = 64 << 20;
 
   byte kind;
   byte type;

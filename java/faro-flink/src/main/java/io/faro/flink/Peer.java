@@ -21,7 +21,7 @@ record Peer(InetSocketAddress address, String resource) {
 
   /** Why there is no link to it. */
   IOException unreachable(FaroException cause) {
-    return unreachable(cause == null ? Code.CLOSED + "" : cause.code() + ": " + cause.getMessage(), cause);
+    return unreachable(cause == null ? Code.CLOSED + "" : cause.code() + ": " + OptionNames.inFlinksKeys(cause.getMessage()), cause);
   }
 
   IOException unreachable(String why, Throwable cause) {

@@ -26,15 +26,13 @@ import org.slf4j.LoggerFactory;
 final class ProducerLink extends Link {
   private static final Logger LOG = LoggerFactory.getLogger(ProducerLink.class);
 
-  /** More requests than any consumer has at a time; against an index that is none. */
-  private static final int READER_LIMIT = 1 << 22;
-
   private final ResultPartitionProvider partitions;
   private final TaskEventPublisher events;
   private final LinkCounts counts;
   private final ArrayDeque<SubpartitionReader> available = new ArrayDeque<>();
   private final BufferPayload payload = new BufferPayload();
   private SubpartitionReader[] readers = new SubpartitionReader[16]; // by the index of the request
+  private int indexes; // that were used by now; a consumer uses the next one only when none of them is free
   private SubpartitionReader sending; // whose buffer was begun last
   private Buffer whole; // of several ones, whose lengths were begun to be sent; null: none
   private BufferAndAvailability next; // that {@code whole} is of
@@ -62,6 +60,11 @@ final class ProducerLink extends Link {
   /** Whether what is sent is only copied: to the memory that the peer reads. Threads: any. */
   boolean sharesMemory() {
     return sharesMemory;
+  }
+
+  @Override
+  public int payloadLimit(byte kind) {
+    return Kind.mostFromConsumer(kind);
   }
 
   @Override
@@ -118,12 +121,13 @@ final class ProducerLink extends Link {
   }
 
   private void request(MessageHeader header, Identities.Request request) throws IOException {
-    if (header.index < 0 || header.index >= READER_LIMIT || header.a < 0) {
+    if (header.index < 0 || header.index > indexes || header.a < 0) {
       throw unexpected(header);
     }
-    if (header.index >= readers.length) {
-      readers = Arrays.copyOf(readers, Math.max(header.index + 1, 2 * readers.length));
+    if (header.index == readers.length) {
+      readers = Arrays.copyOf(readers, 2 * readers.length);
     }
+    indexes = Math.max(indexes, header.index + 1);
     if (readers[header.index] != null) {
       remove(readers[header.index]);
     }
@@ -229,6 +233,13 @@ final class ProducerLink extends Link {
       enqueue(reader);
     }
     sending = reader;
+    if (!next.buffer().isBuffer() && next.buffer().readableBytes() > MessageHeader.LONG_LIMIT) {
+      String tooLong = "An event of " + next.buffer().readableBytes() + " bytes; Faro carries " + MessageHeader.LONG_LIMIT + ".";
+      next.buffer().recycleBuffer();
+      next = null;
+      failReader(reader, new IOException(tooLong));
+      return writeControl(into);
+    }
     if (PartialBuffers.isOf(next.buffer())) {
       whole = next.buffer();
       into.header(Kind.PARTS, reader.index(), reader.generation());
@@ -271,7 +282,7 @@ final class ProducerLink extends Link {
   @Override
   void onLost(FaroException cause) {
     if (cause != null) {
-      LOG.info("{} has gone: {}", peer, cause.getMessage());
+      LOG.info("{} has gone: {}", peer, OptionNames.inFlinksKeys(cause.getMessage()));
     }
     releaseAll();
   }

@@ -17,6 +17,7 @@ import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 import org.apache.flink.runtime.clusterframework.types.ResourceID;
 import org.apache.flink.runtime.shuffle.ShuffleEnvironment;
 import org.apache.flink.runtime.shuffle.ShuffleEnvironmentContext;
+import org.apache.flink.runtime.shuffle.ShuffleMasterContextImpl;
 import org.apache.flink.util.concurrent.ScheduledExecutorServiceAdapter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -90,6 +91,20 @@ class FactoryTest {
     configuration.set(FaroOptions.FALLBACK, "nio");
     String text = assertThrows(IllegalConfigurationException.class, () -> portOf(configuration, false)).getMessage();
     assertEquals("faro.fallback is nio; it has to be none or netty.", text);
+  }
+
+  @Test
+  void aMisspeltOptionIsRefusedByTheJobManagerAndByTaskManagersThatExchangeNothing() {
+    Configuration configuration = new Configuration();
+    configuration.setString("faro.transprot", "tcp");
+    String text =
+        assertThrows(
+                IllegalConfigurationException.class,
+                () -> new FaroShuffleServiceFactory().createShuffleMaster(new ShuffleMasterContextImpl(configuration, thrown -> {})))
+            .getMessage();
+    assertEquals("faro.transprot: Faro has no such option; the nearest is faro.transport.", text);
+    assertEquals(
+        text, assertThrows(IllegalConfigurationException.class, () -> portOf(configuration, true)).getMessage());
   }
 
   @Test

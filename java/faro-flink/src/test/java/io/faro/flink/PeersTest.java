@@ -5,6 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.ChannelEvents;
+import io.faro.ChannelSpec;
+import io.faro.Endpoint;
+import io.faro.EndpointSpec;
+import io.faro.Outcome;
+import io.faro.Poller;
+import io.faro.SessionConfig;
+import io.faro.Setting;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -13,6 +21,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Locale;
@@ -33,7 +42,10 @@ import org.apache.flink.runtime.clusterframework.types.ResourceID;
 import org.apache.flink.runtime.io.network.ConnectionID;
 import org.apache.flink.runtime.io.network.NettyShuffleEnvironment;
 import org.apache.flink.runtime.io.network.NettyShuffleServiceFactory;
+import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.partition.ResultPartitionID;
+import org.apache.flink.runtime.io.network.partition.ResultSubpartitionIndexSet;
+import org.apache.flink.runtime.io.network.partition.consumer.InputChannelID;
 import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGate;
 import org.apache.flink.runtime.io.network.partition.consumer.SingleInputGateBuilder;
 import org.apache.flink.runtime.shuffle.ShuffleEnvironment;
@@ -214,6 +226,85 @@ class PeersTest {
     } finally {
       logger.removeHandler(handler);
     }
+  }
+
+  /** What a peer is told that says what it may, and then sends this message. */
+  private Throwable answerTo(MessageHeader header, byte[] payload) throws Exception {
+    producer = taskManager("producer", new Configuration());
+    SessionConfig config =
+        SessionConfig.builder()
+            .set(Setting.CLUSTER_ID, "flink")
+            .set(Setting.SECURITY_OPEN, 1)
+            .set(Setting.LIVENESS_TIMEOUT_MS, 60_000)
+            .build();
+    try (Endpoint unknown = Endpoint.open(config, new EndpointSpec())) {
+      Poller poller = unknown.poller(0);
+      InetSocketAddress to = producer.connection().getAddress();
+      long channel = poller.connect("127.0.0.1:" + to.getPort(), new ChannelSpec().withGreeting(Greeting.bytes()));
+      BlockingQueue<byte[]> told = new LinkedBlockingQueue<>();
+      MessageReader reader = new MessageReader(new Told(told));
+      ChannelEvents events = new ChannelEvents(16);
+      while (told.isEmpty() && poller.await() == Outcome.DONE) {
+        for (int i = 0, count = poller.poll(events); i < count; i++) {
+          if (events.kind(i) == ChannelEvents.Kind.OPENED) {
+            int bytes = MessageHeader.BYTES + payload.length;
+            assertEquals(Outcome.DONE, poller.claim(channel, bytes, bytes));
+            ByteBuffer ring = poller.outgoing(channel).duplicate().order(ByteOrder.LITTLE_ENDIAN);
+            header.here = payload.length;
+            header.write(ring, poller.claimOffset());
+            ring.put(poller.claimOffset() + MessageHeader.BYTES, payload);
+            poller.commit(channel, bytes);
+          } else if (events.kind(i) == ChannelEvents.Kind.FRAME) {
+            reader.read(events.buffer(i), events.offset(i), events.length(i));
+          } else if (events.kind(i) == ChannelEvents.Kind.CLOSED) {
+            throw new IOException("It has closed.", poller.failure(channel));
+          }
+        }
+        poller.release(events);
+      }
+      return Errors.error(told.remove());
+    }
+  }
+
+  /** Keeps the fatal error of a producer. */
+  private record Told(BlockingQueue<byte[]> told) implements MessageReader.Receiver {
+    @Override
+    public int payloadLimit(byte kind) {
+      return MessageHeader.Kind.mostFromProducer(kind);
+    }
+
+    @Override
+    public Buffer openBuffer(MessageHeader header) {
+      return null;
+    }
+
+    @Override
+    public void onBuffer(MessageHeader header, Buffer buffer) {}
+
+    @Override
+    public void onMessage(MessageHeader header, byte[] payload) {
+      assertEquals(MessageHeader.Kind.FATAL, header.kind);
+      told.add(payload);
+    }
+  }
+
+  @Test
+  void aPeerThatAnnouncesAGigabyteIsToldThatItBreaksTheProtocol() throws Exception {
+    MessageHeader header = new MessageHeader().of(MessageHeader.Kind.REQUEST, 0, 1);
+    header.total = 1 << 30;
+    String text = answerTo(header, new byte[0]).getMessage();
+    assertTrue(text.contains("a payload of 1073741824 bytes"), text);
+  }
+
+  @Test
+  void aPeerThatNumbersItsRequestsFarAheadIsToldThatItBreaksTheProtocol() throws Exception {
+    byte[] request =
+        Identities.of(
+            new Identities.Request(partition, new ResultSubpartitionIndexSet(0), new InputChannelID()));
+    MessageHeader header = new MessageHeader().of(MessageHeader.Kind.REQUEST, 1 << 21, 1);
+    header.total = request.length;
+    String text = answerTo(header, request).getMessage();
+    assertTrue(text.contains("breaks Faro's protocol") && text.contains("request 2097152.1"), text);
   }
 
   @Test

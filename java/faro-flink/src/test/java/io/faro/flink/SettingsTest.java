@@ -10,10 +10,12 @@ import io.faro.Endpoint;
 import io.faro.SessionConfig;
 import io.faro.Setting;
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.List;
+import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
 import org.apache.flink.configuration.MemorySize;
@@ -22,6 +24,8 @@ import org.apache.flink.configuration.SecurityOptions;
 import org.apache.flink.runtime.io.network.netty.NettyConfig;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What Flink's configuration says for Faro, and what is refused, with which words. */
 class SettingsTest {
@@ -66,7 +70,60 @@ class SettingsTest {
   @Test
   void aSettingThatFaroHasNotIsRefused() {
     configuration.setString("faro.setting.wait.yield", "5");
-    areRefused("faro.setting.wait.yield: Faro has no setting wait.yield");
+    areRefused("faro.setting.wait.yield: Faro has no setting wait.yield; the nearest is faro.setting.wait.yields.");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "faro.transprot, faro.transport",
+    "faro.secrt, faro.secret",
+    "faro.secret-file, faro.secret.file",
+    "faro.memory_limit, faro.memory.limit",
+    "faro.io.threads, faro.io-threads",
+    "faro.linksexpected, faro.links.expected",
+    "faro.Transport, faro.transport",
+    "FARO.transport, faro.transport",
+    "faro-transport, faro.transport",
+    "faro.verbs.device, faro.setting.verbs.device",
+    "faro.settings.verbs.device, faro.setting.verbs.device",
+    "faro.setting.VERBS.device, faro.setting.verbs.device",
+    "faro.setting.link.mend-ms, faro.setting.link.mend_ms",
+    "faro.wait.yield, faro.setting.wait.yields",
+  })
+  void whatIsNoKeyOfFaroIsRefusedWithTheNearest(String key, String nearest) {
+    configuration.setString(key, "tcp");
+    areRefused(key + ": ", "; the nearest is " + nearest + ".");
+  }
+
+  @Test
+  void allThatWasMisspeltIsNamedAtOnce() {
+    configuration.setString("faro.secrt", "x");
+    configuration.setString("faro.ringsize", "1 mb");
+    areRefused("faro.secrt", "faro.ringsize");
+  }
+
+  @Test
+  void keysOfOthersAreNotLookedAt() {
+    configuration.setString("faroese.transprot", "boat");
+    configuration.setString("taskmanager.faro.transprot", "boat");
+    assertEquals("auto", settings().endpointConfig(0).get(Setting.TRANSPORT));
+  }
+
+  @Test
+  void everyOptionIsKnown() throws IllegalAccessException {
+    for (Field field : FaroOptions.class.getFields()) {
+      if (field.get(null) instanceof ConfigOption<?> option) {
+        assertTrue(OptionNames.known().contains(option.key()), option.key());
+      }
+    }
+  }
+
+  @Test
+  void whatFaroSaysIsToldInTheKeysOfFlinksConfiguration() {
+    assertEquals(
+        "4 MiB of faro.memory.limit = 5; see faro.setting.link.mend_ms, faro.setting.wait.yields.",
+        OptionNames.inFlinksKeys("4 MiB of memory.limit_bytes = 5; see link.mend_ms, wait.yields."));
+    assertEquals("faro.memory.limit, x.memory.limit_bytes", OptionNames.inFlinksKeys("faro.memory.limit, x.memory.limit_bytes"));
   }
 
   @Test
