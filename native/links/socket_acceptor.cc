@@ -184,22 +184,38 @@ void SocketAcceptor::read_some(PendingSocket pending) {
 
 // One of another protocol may wait for an answer: it is known by its first bytes.
 void SocketAcceptor::judge(PendingSocket pending) {
-  const bool is_other = !wire::may_begin_preamble(std::span(pending->bytes).first(pending->have));
+  const auto said = std::span(pending->bytes).first(pending->have);
+  const bool is_probe = wire::may_begin_probe(said);
+  const bool is_other = !is_probe && !wire::may_begin_preamble(said);
   if (!is_other && pending->have < pending->bytes.size()) return;
+  if (is_probe) return answer_other(pending);
   const wire::Preamble preamble = wire::load_preamble(pending->bytes);
   const char* const why = wire::why_invalid(preamble);
   if (why != nullptr && !is_other) return drop(pending, why);
-  if (why != nullptr) warn(pending->peer_address, why);
-  reactor_.remove(pending->socket.get());
-  tls::Socket socket = std::move(pending->socket);
-  const std::string peer_address = std::move(pending->peer_address);
-  pending_.erase(pending);
-  if (is_other) return host_->on_other(std::move(socket), peer_address);
+  if (is_other) {
+    warn(pending->peer_address, why);
+    return answer_other(pending);
+  }
+  const std::string peer_address = pending->peer_address;
+  tls::Socket socket = take(pending);
   if (preamble.kind == wire::ConnectionKind::control) {
     host_->on_control(std::move(socket), peer_address);
   } else {
     host_->on_data(preamble.token, std::move(socket), peer_address);
   }
+}
+
+void SocketAcceptor::answer_other(PendingSocket pending) {
+  const std::string peer_address = pending->peer_address;
+  host_->on_other(take(pending), peer_address);
+}
+
+// Nobody waits for its first bytes any more.
+tls::Socket SocketAcceptor::take(PendingSocket pending) {
+  reactor_.remove(pending->socket.get());
+  tls::Socket socket = std::move(pending->socket);
+  pending_.erase(pending);
+  return socket;
 }
 
 // A peer that has begun TLS and then stops or leaves counts as a failed attempt.

@@ -31,7 +31,7 @@ class SocketAcceptor {
     virtual void on_control(tls::Socket socket, const std::string& peer_address) = 0;
     virtual void on_data(const std::array<std::byte, 16>& token, tls::Socket socket,
                          const std::string& peer_address) = 0;
-    /// It does not begin as Faro's connections do.
+    /// It does not begin as Faro's connections do, or only looks what listens.
     virtual void on_other(tls::Socket socket, const std::string& peer_address) = 0;
     /// When a peer at this address may begin TLS; 0: at once.
     virtual base::Nanoseconds may_try_at(const std::string& peer_address) = 0;
@@ -87,6 +87,8 @@ class SocketAcceptor {
   void take_turn(PendingSocket pending);
   bool start_tls(PendingSocket pending);
   void judge(PendingSocket pending);
+  void answer_other(PendingSocket pending);
+  tls::Socket take(PendingSocket pending);
   void expire(PendingSocket pending, const std::string& cause);
   void drop(PendingSocket pending, const std::string& cause);
   void refuse(PendingSocket pending, const Status& cause);

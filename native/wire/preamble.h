@@ -9,6 +9,14 @@
 // protocol as EndpointSpec::answer_to_others says). A control connection has
 // a token of zeros and continues with the handshake, which gives the exact version and features of both sides. The token
 // of a data connection names the link that it belongs to; the connection continues as that link's transport defines.
+//
+// Who only looks what listens sends a probe instead: 24 bytes, of which protocols that begin a message by its length make an
+// unknown one. It is answered like a connection of another protocol, and nobody is warned of it.
+//
+//    0              4        8
+//   +--------------+--------+------------------------------+
+//   | 24, big-end. | "FARO" | zeros                        |
+//   +--------------+--------+------------------------------+
 #pragma once
 
 #include <algorithm>
@@ -54,6 +62,15 @@ constexpr Preamble data_preamble(const std::array<std::byte, 16>& token) {
 inline bool may_begin_preamble(std::span<const std::byte> bytes) {
   const size_t count = std::min(bytes.size(), kPreambleMagic.size());
   return std::memcmp(bytes.data(), kPreambleMagic.data(), count) == 0;
+}
+
+/// The first bytes of a probe. Those that follow do not count.
+inline constexpr std::array<char, 8> kProbeBegin = {0, 0, 0, 24, 'F', 'A', 'R', 'O'};
+
+/// Whether these bytes may be the first ones of a probe.
+inline bool may_begin_probe(std::span<const std::byte> bytes) {
+  const size_t count = std::min(bytes.size(), kProbeBegin.size());
+  return std::memcmp(bytes.data(), kProbeBegin.data(), count) == 0;
 }
 
 /// Why the bytes of an unauthenticated peer are no preamble; nullptr if they are one.

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -340,6 +341,28 @@ TEST_F(ConnectionsThatBegin, who_speaks_another_protocol_is_known_by_the_first_b
   EXPECT_TRUE(refused_.empty());
   ASSERT_EQ(log_.size(), 1u);
   EXPECT_NE(log_.front().find("not a Faro connection"), std::string::npos);
+}
+
+TEST_F(ConnectionsThatBegin, who_only_looks_what_listens_is_answered_and_nobody_is_warned) {
+  const base::UniqueFd probe = dial(socket_acceptor_->address());
+  std::array<char, sizeof(wire::Preamble)> bytes{};
+  std::ranges::copy(wire::kProbeBegin, bytes.begin());
+  for (const char& each : bytes) {
+    EXPECT_EQ(others_, 0);
+    EXPECT_EQ(send(probe.get(), &each, 1, 0), 1);
+    socket_acceptor_->check_deadlines(clock().now_ns());
+  }
+  wait([&] { return others_ == 1; });
+  EXPECT_TRUE(refused_.empty());
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(ConnectionsThatBegin,
+       who_begins_like_a_probe_and_goes_on_otherwise_speaks_another_protocol) {
+  const base::UniqueFd other = dial(socket_acceptor_->address());
+  EXPECT_EQ(send(other.get(), "\0\0\0\x18\xBA\xDC\x0F\xFE", 8, 0), 8);
+  wait([&] { return others_ == 1; });
+  EXPECT_EQ(log_.size(), 1u);
 }
 
 }  // namespace

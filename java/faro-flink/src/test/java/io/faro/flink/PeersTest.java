@@ -196,35 +196,66 @@ class PeersTest {
     }
   }
 
-  @Test
-  void aConsumerWithFlinksOwnShuffleServiceIsNamedInTheLog() throws Exception {
-    BlockingQueue<String> lines = new LinkedBlockingQueue<>();
-    Handler handler =
-        new Handler() {
-          @Override
-          public void publish(LogRecord line) {
-            lines.add(line.getMessage());
-          }
+  /** The lines of Faro's log meanwhile. */
+  private static final class Lines extends Handler implements AutoCloseable {
+    private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+    private final Logger logger = Logger.getLogger("io.faro");
 
-          @Override
-          public void flush() {}
+    Lines() {
+      logger.addHandler(this);
+    }
 
-          @Override
-          public void close() {}
-        };
-    Logger logger = Logger.getLogger("io.faro");
-    logger.addHandler(handler);
-    producer = taskManager("producer", new Configuration());
+    /** The next line with these words. */
+    String next(String words) throws InterruptedException {
+      String line = lines.take();
+      while (!line.contains(words)) {
+        line = lines.take();
+      }
+      return line;
+    }
+
+    @Override
+    public void publish(LogRecord line) {
+      lines.add(line.getMessage());
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {
+      logger.removeHandler(this);
+    }
+  }
+
+  /** As a TaskManager over Netty begins. The port that it has dialled from. */
+  private int dialAsNetty() throws IOException {
     try (Socket netty = new Socket()) {
       netty.connect(producer.connection().getAddress());
       netty.getOutputStream().write(ByteBuffer.allocate(64).putInt(64).putInt(0xBADC0FFE).array());
-      String line = lines.take();
-      while (!line.contains("not a Faro connection")) {
-        line = lines.take();
-      }
+      netty.getInputStream().readAllBytes();
+      return netty.getLocalPort();
+    }
+  }
+
+  @Test
+  void aConsumerWithFlinksOwnShuffleServiceIsNamedInTheLog() throws Exception {
+    producer = taskManager("producer", new Configuration());
+    try (Lines lines = new Lines()) {
+      dialAsNetty();
+      String line = lines.next("not a Faro connection");
       assertTrue(LogBridge.explained(line).contains("Flink's own (Netty) shuffle service"), line);
-    } finally {
-      logger.removeHandler(handler);
+    }
+  }
+
+  @Test
+  void aTaskManagerThatOnlyLooksWhatListensIsNoneWithFlinksOwnShuffleService() throws Exception {
+    producer = taskManager("producer", new Configuration());
+    try (Lines lines = new Lines()) {
+      assertEquals(null, PeerProbe.obstacle(producer.connection().getAddress()));
+      int port = dialAsNetty(); // the first that the log has anything to say of
+      String line = lines.next("not a Faro connection");
+      assertTrue(line.contains(":" + port + ": "), line);
     }
   }
 
