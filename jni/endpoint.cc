@@ -90,7 +90,7 @@ void close(JNIEnv*, jclass, jlong handle) {
   if (state->acceptor != nullptr) state->acceptor->forget();
 }
 
-// Nothing in Java refers to it or to a poller of it any more. Buffers may: then the last one of these frees the memory.
+// Nothing in Java refers to it or to a poller of it any more. Buffers may: they keep addresses, and no memory.
 void destroy(JNIEnv* env, jclass, jlong handle, jlongArray poller_handles) {
   std::vector<jlong> each(static_cast<size_t>(env->GetArrayLength(poller_handles)));
   env->GetLongArrayRegion(poller_handles, 0, static_cast<jsize>(each.size()), each.data());

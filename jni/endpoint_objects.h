@@ -14,8 +14,7 @@
 
 namespace faro::jni {
 
-/// Destroyed when Java has forgotten the endpoint, its pollers and all buffers over its rings: closing alone frees no
-/// memory that Java could still reach.
+/// Destroyed when Java has forgotten the endpoint and its pollers.
 struct EndpointState {
   std::shared_ptr<Acceptor> acceptor;  // null: none
   Owned<faro_endpoint> handle;
@@ -31,9 +30,8 @@ struct PollerState {
   faro_channel_claim claim{};  // the last one, as Java reads it: `Layout` of NativePoller.java
 };
 
-/// Memory that buffers of Java refer to.
+/// The addresses of rings that buffers of Java refer to. The memory there is given back when the channel has ended.
 struct RingMemoryState {
-  std::shared_ptr<EndpointState> endpoint;  // outlives the memory
   Owned<faro_ring_memory> memory;
 };
 

@@ -94,7 +94,7 @@ jint info(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray texts,
   return 0;
 }
 
-// Makes a buffer over each ring, incoming and outgoing; with their addresses, and the handle of the memory.
+// Makes a buffer over each ring, incoming and outgoing; with their addresses, and the handle that keeps these.
 jint rings(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray buffers,
            jlongArray numbers) {
   PollerState* const state = pollers().find(handle);
@@ -104,8 +104,8 @@ jint rings(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray buffe
   if (faro_poller_rings(state->handle, id_of(channel), &found) != FARO_CODE_OK)
     return fail(failure_of_c());
   auto memory = std::make_unique<RingMemoryState>();
-  memory->endpoint = state->endpoint;
   memory->memory.reset(found.memory);
+  faro_ring_memory_give_back(found.memory);  // buffers keep the addresses alone
   const jobject incoming = env->NewDirectByteBuffer(const_cast<void*>(found.incoming),
                                                     static_cast<jlong>(found.incoming_bytes));
   const jobject outgoing =
@@ -119,6 +119,16 @@ jint rings(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray buffe
                                     ring_memories().add(std::move(memory))};
   env->SetLongArrayRegion(numbers, 0, values.size(), values.data());
   return 0;
+}
+
+jboolean has_rings(JNIEnv*, jobject, jlong handle, jlong channel) {
+  PollerState* const state = pollers().find(handle);
+  if (state == nullptr) return JNI_FALSE;
+  faro_channel_rings found{};
+  found.size = sizeof found;
+  const bool has = faro_poller_rings(state->handle, id_of(channel), &found) == FARO_CODE_OK;
+  if (has) faro_ring_memory_destroy(found.memory);
+  return has ? JNI_TRUE : JNI_FALSE;
 }
 
 // --- frames
@@ -259,6 +269,7 @@ const std::array kMethods{method("claimAddress", "(J)J", claim_address),
                           method("status", "(JJ)I", status),
                           method("info", "(JJ[[B[I)I", info),
                           method("rings", "(JJ[Ljava/nio/ByteBuffer;[J)I", rings),
+                          method("hasRings", "(JJ)Z", has_rings),
                           method("poll", "(JJI)I", poll),
                           method("release", "(JJI)I", release),
                           method("releaseAll", "(JJI)I", release_all),

@@ -316,13 +316,17 @@ faro_code faro_poller_rings(faro_poller* poller, faro_channel_id channel,
     told.outgoing_bytes = found->outgoing.size();
     told.incoming = found->incoming.data();
     told.incoming_bytes = found->incoming.size();
-    told.memory = new faro_ring_memory{std::move(found->memory)};
+    told.memory = new faro_ring_memory{std::move(found->memory), std::move(found->addresses)};
     fill(*rings, told);
     return Status::Ok();
   });
 }
 
 void faro_ring_memory_destroy(faro_ring_memory* memory) { delete memory; }
+
+void faro_ring_memory_give_back(faro_ring_memory* memory) {
+  if (memory != nullptr) memory->memory.reset();
+}
 
 // --- poller: frames
 

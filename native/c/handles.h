@@ -82,5 +82,6 @@ struct faro_endpoint {
 };
 
 struct faro_ring_memory {
-  std::shared_ptr<const void> memory;
+  std::shared_ptr<const void> memory;  // null: given back
+  std::shared_ptr<const void> addresses;
 };

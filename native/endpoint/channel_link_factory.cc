@@ -78,7 +78,8 @@ std::unique_ptr<links::Link> ChannelLinkFactory::make(
   return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);
 }
 
-Status ChannelLinkFactory::set_up(links::Link& link, PollerCore& poller) {
+Status ChannelLinkFactory::set_up(links::LinkTable& links, links::Link& link, PollerCore& poller) {
+  links.destroy_retired();  // their memory may be what this one needs
   const auto& choice = link.choice();
   FARO_ASSIGN_OR_RETURN(transport::Transport* const transport,
                         choice ? poller.transports().chosen(choice->transport, link.peer())

@@ -12,6 +12,7 @@
 #include "endpoint/ring_sizes.h"
 #include "faro/endpoint.h"
 #include "links/link.h"
+#include "links/link_table.h"
 #include "links/memory_budget.h"
 #include "links/network.h"
 #include "links/transports.h"
@@ -38,7 +39,8 @@ class ChannelLinkFactory {
                                     const wire::Hello& hello);
   /// Sets the link up: chooses transport and rings on the accepting side; on the other, goes by its choice. Errors, which
   /// say why there is no link: transport_unavailable, resource_limit, system_error.
-  Status set_up(links::Link& link, PollerCore& poller);
+  /// Links of `links` that have ended, and that nobody uses, are destroyed before.
+  Status set_up(links::LinkTable& links, links::Link& link, PollerCore& poller);
 
   /// What links take now.
   uint64_t memory_taken_bytes() const { return budget_->taken_bytes(); }

@@ -303,7 +303,7 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
   }
   const bool has_choice = link->context().initiator && link->choice();
   if (has_choice && link->state().is(links::LinkState::admitted)) {
-    const Status status = factory_.set_up(*link, *entry.poller);
+    const Status status = factory_.set_up(links_, *link, *entry.poller);
     if (!status.ok()) link->fail(status);
     return;
   }
@@ -337,6 +337,9 @@ void ChannelLinks::finish_closing() {
   links_.for_each([](links::Link& link) { link.end(); });
   admission_.stop();
   for (const auto& poller : pollers_) poller->shut();
+  links_.for_each([this](const links::Link& link) { links_.retire(link.place()); });
+  links_.destroy_retired();
+  counts_.note_round(false, memory_taken_bytes());
 }
 
 // --------------------------------------------------------------------------------------------- peers
@@ -430,7 +433,7 @@ void ChannelLinks::add_link(Entry& entry, const ChannelSpec& wanted,
       factory_.make(index, *entry.poller, entry.address, wanted, std::move(connection), hello));
   link.start();
   if (link.context().initiator || links_.find(index) != &link) return;
-  const Status status = factory_.set_up(link, *entry.poller);
+  const Status status = factory_.set_up(links_, link, *entry.poller);
   if (!status.ok()) link.fail(status);
 }
 

@@ -54,6 +54,7 @@ class ChannelLinks final : public links::Rounds,
   // links::Rounds
   bool round(base::Nanoseconds until) override;
   void begin_closing() override;
+  /// Again when a poller has let links go, after the thread has ended: destroys them. One at a time. Throws: std::bad_alloc.
   void finish_closing() override;
   bool closed() const override { return phase_ == Phase::closed; }
   base::Nanoseconds closing_deadline() const override { return closing_deadline_; }

@@ -1,5 +1,6 @@
 #include "endpoint/endpoint_core.h"
 
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -132,6 +133,18 @@ void EndpointCore::fail(ChannelId channel, const Status& cause) {
 
 void EndpointCore::forget(ChannelId channel) {
   network_->reactor().defer([this, channel] { links_.forget(channel); });
+  if (has_ended_.load(std::memory_order_seq_cst)) give_links_back();
+}
+
+// All that no poller uses any more. In place of the network thread, which has ended.
+void EndpointCore::give_links_back() noexcept {
+  const std::lock_guard lock(ended_mutex_);
+  has_ended_.store(true, std::memory_order_seq_cst);
+  try {
+    links_.finish_closing();
+  } catch (const std::bad_alloc&) {
+    // The destructor does the rest.
+  }
 }
 
 }  // namespace faro::endpoint

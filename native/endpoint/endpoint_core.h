@@ -1,7 +1,9 @@
 // EndpointCore: an endpoint's parts, tied together: the network with its thread, the links, the pollers.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,7 @@ class EndpointCore final : private ChannelNetwork {
   void close() noexcept {
     thread_.close();
     if (!links_.closed()) return;  // from a callback: the destructor does the rest
+    give_links_back();
     ready_watch_.stop();
     counts_.close();
   }
@@ -54,6 +57,7 @@ class EndpointCore final : private ChannelNetwork {
   EndpointCore(const base::Settings& settings, EndpointSpec spec,
                std::unique_ptr<links::Network> network);
   Status start(const MakeWaiter& make_waiter);
+  void give_links_back() noexcept;
 
   // ChannelNetwork
   Result<ChannelId> connect(PollerCore& poller, std::string_view address,
@@ -73,6 +77,11 @@ class EndpointCore final : private ChannelNetwork {
   std::vector<std::unique_ptr<PollerCore>> pollers_;
   ChannelLinks links_;
   links::NetworkThread thread_;
+
+  // When the network thread has ended, pollers destroy the links that they let go.
+  std::mutex ended_mutex_;
+  std::atomic<bool> has_ended_{
+      false};  // seq_cst: a link was let go before it was read, or goes after it was set
 };
 
 }  // namespace faro::endpoint

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/kept_addresses.h"
 #include "base/planted.h"
 #include "wire/frame.h"
 
@@ -308,9 +309,11 @@ void PollerCore::finish(Channel& channel) {
   channel.link.reset();
 }
 
+// Its memory first: the network thread, which destroys the link, is told by the call that tells it to forget.
 void PollerCore::forget(Channel& channel) {
-  network_.forget(channel.id);
   remove(touched_, channel.is_touched, channel);
+  channel.link.reset();
+  network_.forget(channel.id);
   if (std::exchange(channel.is_active, false)) std::erase(active_, &channel);
   channels_[channel.id.index].reset();
 }
@@ -333,8 +336,12 @@ void PollerCore::release(ChannelId id, uint32_t token) noexcept {
   const bool is_gone = base::planted(base::Plant::link_given_back) && channel->link == nullptr;
   if (!is_gone && !base::planted(base::Plant::frame_given_back)) channel->in->release(token);
   if (!is_gone) touch(*channel);
-  // One that was kept for this frame is forgotten at its next visit.
-  if (channel->is_full || (channel->told_closed && !channel->held.any())) activate(*channel);
+  if (channel->is_full) activate(*channel);
+  try {
+    if (channel->told_closed && !channel->held.any()) forget(*channel);
+  } catch (const std::bad_alloc&) {
+    activate(*channel);  // forgotten at its next visit
+  }
 }
 
 // ------------------------------------------------------------------------------------------- frames
@@ -532,7 +539,15 @@ Result<ChannelRings> PollerCore::rings(ChannelId id) const {
   const bool is_over = channel != nullptr && channel->told_closed && !channel->held.any();
   if (channel == nullptr || channel->link == nullptr || is_over)
     return Status(Code::closed, "there are no rings of such a channel");
-  return ChannelRings{channel->out->memory(), channel->in->memory(), channel->link};
+  const auto outgoing = channel->out->memory();
+  const auto incoming = channel->in->memory();
+  struct Addresses {
+    std::shared_ptr<const void> outgoing, incoming;
+  };
+  auto addresses = std::make_shared<Addresses>();
+  addresses->outgoing = base::keep_addresses(outgoing);
+  addresses->incoming = base::keep_addresses(incoming);
+  return ChannelRings{outgoing, incoming, channel->link, std::move(addresses)};
 }
 
 Status PollerCore::status(ChannelId id) const {

@@ -62,6 +62,7 @@ void LinkTable::count_mendings(uint32_t peer, counters::Counter& mended,
 bool LinkTable::retire(uint32_t peer) {
   const auto place = links_.find(peer);
   const bool came_up = place->second->data() != nullptr;
+  if (place->second->share_ != nullptr) place->second->share_->note_ended();
   std::shared_ptr<transport::DataLink> absent;
   if (came_up)
     absent = std::make_shared<transport::AbsentLink>(ring_bytes_, *place->second->data());

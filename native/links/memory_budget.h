@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "faro/status.h"
 #include "links/limits.h"
@@ -19,13 +20,22 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
         : budget_(std::move(budget)), bytes_(need.memory_bytes) {
       budget_->taken_bytes_ += bytes_;
     }
-    ~Share() { budget_->taken_bytes_ -= bytes_; }
+    ~Share() {
+      budget_->taken_bytes_ -= bytes_;
+      if (has_ended_) budget_->ended_bytes_ -= bytes_;
+    }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
+
+    /// The link has ended, and still has its memory: somebody uses it.
+    void note_ended() {
+      if (!std::exchange(has_ended_, true)) budget_->ended_bytes_ += bytes_;
+    }
 
    private:
     const std::shared_ptr<MemoryBudget> budget_;
     const uint64_t bytes_;
+    bool has_ended_ = false;
   };
 
   /// `limit_bytes`: memory.limit_bytes; 0: only what the machine has limits it. `checks_machine`: not in a simulation.
@@ -40,6 +50,7 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
   const uint64_t limit_bytes_;
   const bool checks_machine_;
   uint64_t taken_bytes_ = 0;
+  uint64_t ended_bytes_ = 0;  // of it, by links that have ended
 };
 
 }  // namespace faro::links

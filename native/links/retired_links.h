@@ -5,8 +5,7 @@
 // (native/DESIGN.md#hc-11). The table releases it at once, each worker when it binds to the next link. Any
 // thread may release it last, but only the network thread may close its sockets and registrations.
 //
-// Its connections are closed before, by LinkTable: Java's buffers keep a channel's rings until they are collected, which is
-// no reason to keep sockets or queue pairs.
+// Its connections are closed before, by LinkTable: frames that are held are no reason to keep sockets or queue pairs.
 #pragma once
 
 #include <atomic>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/kept_addresses.h"
 #include "base/log.h"
 #include "links/host_identity.h"
 #include "transport/plugin/plugin_loader.h"
@@ -29,8 +30,9 @@ Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
   } else if (settings.tls == "on") {
     return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
   } else {
-    FARO_ASSIGN_OR_RETURN(transport, transport::plugin::load_verbs(
-                                         {settings, surroundings.local_address, base::log_line}));
+    FARO_ASSIGN_OR_RETURN(transport,
+                          transport::plugin::load_verbs(
+                              {settings, surroundings.local_address, base::log_line, base::unmap}));
   }
   FARO_RETURN_IF_ERROR(transport->available());
   return transport;

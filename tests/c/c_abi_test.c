@@ -1,5 +1,6 @@
 /* Two sessions or endpoints in one process, and what a program in C does with them: c_abi_test <case>, see CMakeLists.txt. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -1185,6 +1186,7 @@ static void refuses_misuse_of_endpoints(void) {
   REFUSED(faro_endpoint_close(NULL), invalid);
   faro_endpoint_destroy(NULL);
   faro_ring_memory_destroy(NULL);
+  faro_ring_memory_give_back(NULL);
 
   REFUSED(faro_poller_connect(NULL, "127.0.0.1:1", NULL, &channel), invalid);
   REFUSED(faro_poller_connect(side.poller, NULL, NULL, &channel), invalid);
@@ -1388,9 +1390,15 @@ static void carries_frames_over_channels(void) {
   FAILED(faro_poller_claim(client.poller, to_server, 1, 1, &claim), FARO_CODE_CLOSED);
   REFUSED(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD), FARO_CODE_CLOSED);
   CHECK(memcmp(data, "last", 4) == 0);
-  faro_ring_memory_destroy(rings.memory);
+  faro_ring_memory_give_back(rings.memory);
+  faro_ring_memory_give_back(rings.memory);
   faro_endpoint_destroy(client.endpoint);
   faro_endpoint_destroy(server.endpoint);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  CHECK(write(ends[1], data, 4) == -1 && errno == EFAULT); /* nobody else's memory */
+  CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
+  faro_ring_memory_destroy(rings.memory);
 }
 
 /* --- refuses_channels */

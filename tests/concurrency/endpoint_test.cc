@@ -355,7 +355,42 @@ TEST_P(OpenChannel, tells_where_its_frames_lie_and_keeps_that_mapped_as_long_as_
   sends->outgoing[0] = std::byte{1};
 }
 
-// Java's buffers keep a ring until they are collected.
+// As for Java's buffers, which keep addresses until they are collected, and no memory.
+TEST_P(OpenChannel, that_has_ended_gives_its_memory_back_to_who_keeps_addresses_alone) {
+  std::vector<std::shared_ptr<const void>> kept;
+  const auto memory = [&] { return test::value_of(server_.endpoint().metrics()).memory_bytes; };
+  for (int peer = 0; peer < 20; ++peer) {
+    connect();
+    kept.push_back(test::value_of(server_.poller().rings(at_server_)).addresses);
+    EXPECT_TRUE(client_.send(at_client_, "held"));
+    const ChannelEvent frame = server_.expect(Kind::frame);
+    client_.poller().close(at_client_, Closing::now);
+    EXPECT_EQ(client_.expect_closed(at_client_).code(), Code::closed);
+    EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+    EXPECT_EQ(test::text_of(frame.data), "held");
+    EXPECT_GT(memory(), 0u);
+    server_.poller().release(frame.channel, frame.token);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (memory() > 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_EQ(memory(), 0u);
+  }
+}
+
+// Its network thread, which destroys links otherwise, has ended.
+TEST_P(OpenChannel, of_an_endpoint_that_has_closed_gives_its_memory_back_when_its_poller_lets_go) {
+  connect();
+  EXPECT_TRUE(client_.send(at_client_, "held"));
+  const ChannelEvent frame = server_.expect(Kind::frame);
+  const auto memory = [&] { return test::value_of(server_.endpoint().metrics()).memory_bytes; };
+  server_.endpoint().close();
+  EXPECT_EQ(server_.expect_closed(at_server_).code(), Code::closed);
+  EXPECT_EQ(test::text_of(frame.data), "held");
+  EXPECT_GT(memory(), 0u);
+  server_.poller().release(frame.channel, frame.token);
+  EXPECT_EQ(memory(), 0u);
+}
+
+// Who keeps their memory, as a binding may, keeps that alone.
 TEST_P(OpenChannel, that_has_closed_keeps_no_descriptor_for_who_keeps_its_memory) {
   const auto descriptors = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");

@@ -961,6 +961,10 @@ faro_code faro_poller_rings(faro_poller* poller, faro_channel_id channel,
                             faro_channel_rings* rings);
 /* Before the endpoint is destroyed. What is kept counts against memory.limit_bytes. Threads: any. */
 void faro_ring_memory_destroy(faro_ring_memory* memory);
+/* Keeps their addresses only from now on, until it is destroyed, which may then be after the endpoint. The memory is given back
+ * as soon as the channel has ended and no frame of it is held; an access at these addresses then raises SIGBUS, and a system
+ * call answers EFAULT: what lies there is never somebody else's. Threads: any. */
+void faro_ring_memory_give_back(faro_ring_memory* memory);
 
 #ifdef __cplusplus
 }

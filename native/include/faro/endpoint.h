@@ -125,6 +125,10 @@ struct ChannelRings {
   /// Keeps both mapped, when the channel has long closed, too, until the last copy is gone. To be dropped before the
   /// Endpoint is destroyed, by any thread. Memory that is kept counts against memory.limit_bytes.
   std::shared_ptr<const void> memory;
+  /// Keeps their addresses only, until the last copy is gone. Where `memory` was dropped, the memory is given back as soon as
+  /// the channel has ended and no frame of it is held; an access at these addresses then raises SIGBUS, and a system call
+  /// answers EFAULT: what lies there is never somebody else's. May outlive the Endpoint.
+  std::shared_ptr<const void> addresses;
 };
 
 /// Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.

@@ -2,6 +2,7 @@
 // machine may not have. Both sides are of one build of Faro and share its C++ interfaces.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ struct Request {
   std::string local_address;  // of this node, host:port, as peers dial it
   /// The session's log (base/log.h), which the library does not have: it is not linked to it.
   void (*log)(LogLevel level, std::string_view line) noexcept;
+  /// The session's base::unmap (base/kept_addresses.h), for memory of rings: it knows who keeps their addresses.
+  void (*unmap)(void* mapping, size_t bytes) noexcept = nullptr;
 };
 
 struct Plugin {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file_space.h"
+#include "base/kept_addresses.h"
 
 namespace faro::transport::shm {
 namespace {
@@ -55,7 +56,7 @@ int memfd(const char* name) {
 }  // namespace
 
 void Mapping::unmap() noexcept {
-  if (!memory_.empty()) munmap(memory_.data(), memory_.size());
+  if (!memory_.empty()) base::unmap(memory_.data(), memory_.size());
   memory_ = {};
 }
 

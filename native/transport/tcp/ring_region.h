@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/kept_addresses.h"
 #include "ring/layout.h"
 
 namespace faro::transport::tcp {
@@ -28,7 +29,7 @@ class RingRegion {
     return *this;
   }
   ~RingRegion() {
-    if (base_ != nullptr) munmap(base_, bytes_);
+    if (base_ != nullptr) base::unmap(base_, bytes_);
   }
 
   /// Whether the memory could be had (errno says why not, right after construction).

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/kept_addresses.h"
 #include "faro/status.h"
 #include "transport/verbs/completion_poller.h"
 #include "transport/verbs/device_watch.h"
@@ -34,6 +35,10 @@ class Device final : public CompletionEvents, public DeviceEvents {
   int trouble_descriptor() const noexcept override { return watched_->async_fd; }
   bool take_trouble() noexcept override;
 
+  /// How memory that it reaches is unmapped: as the library does that has loaded this one. Before there is any.
+  void unmap_by(void (*call)(void* mapping, size_t bytes) noexcept) noexcept { unmap_ = call; }
+  void unmap(void* mapping, size_t bytes) const noexcept { unmap_(mapping, bytes); }
+
   bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   /// Posting may raise SIGPIPE: Linux's siw, see SigpipeShield.
   bool raises_sigpipe() const noexcept { return limits_.vendor_id == kSiwVendor; }
@@ -50,6 +55,7 @@ class Device final : public CompletionEvents, public DeviceEvents {
   ibv_device_attr limits_{};
   ibv_pd* domain_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;
+  void (*unmap_)(void* mapping, size_t bytes) noexcept = base::unmap;
 };
 
 /// "ibv_create_cq: Cannot allocate memory"; resource_limit if a limit may be the cause.

@@ -104,7 +104,12 @@ Result<RegisteredMemory> RegisteredMemory::unregistered_for_test(uint64_t bytes,
 
 RegisteredMemory::~RegisteredMemory() {
   if (region_ != nullptr) ibv_dereg_mr(region_);
-  if (base_ != nullptr) munmap(base_, mapped_);
+  if (base_ == nullptr) return;
+  if (device_ != nullptr) {
+    device_->unmap(base_, mapped_);
+  } else {
+    munmap(base_, mapped_);
+  }
 }
 
 void RegisteredMemory::swap(RegisteredMemory& other) noexcept {

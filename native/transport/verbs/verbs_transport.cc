@@ -36,7 +36,8 @@ Status VerbsTransport::open(const plugin::Request& request) {
   FARO_ASSIGN_OR_RETURN(const auto address, chosen_address(request));
   FARO_ASSIGN_OR_RETURN(const auto addresses, tcp::resolve(address));
   FARO_ASSIGN_OR_RETURN(manager_, ConnectionManager::open(addresses.front()));
-  const Device& device = *manager_->device();
+  Device& device = *manager_->device();
+  if (request.unmap != nullptr) device.unmap_by(request.unmap);
   if (settings.verbs_notify == "immediate" && !device.has_immediates()) {
     return base::error(Code::transport_unavailable,
                        "verbs.notify = immediate, but {} is iWARP and has no WRITE WITH IMMEDIATE",

@@ -79,7 +79,9 @@ public final class ChannelEvents {
   /**
    * The ring that a frame lies in, as one read-only direct buffer: always the same object for a channel, so use
    * absolute methods or a duplicate. Its byte order is big-endian, as of any new buffer. A peer on the same machine
-   * could change the bytes while they are read.
+   * could change the bytes while they are read. When the channel has closed and its frames are released there is no memory
+   * behind it any more: an access then throws an {@link IndexOutOfBoundsException}. One by a slice or a
+   * duplicate is answered as behind the end of a mapped file: an {@link InternalError}, at once or soon after.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if the event is no frame; {@link Code#CLOSED} if the channel has
    *     closed and all its frames were released
@@ -120,6 +122,11 @@ public final class ChannelEvents {
   void filled(Poller by, int events) {
     poller = by;
     count = events;
+    for (int i = 0; i < count; i++) {
+      if (kind(i) == Kind.CLOSED) {
+        poller.closed(channel(i));
+      }
+    }
   }
 
   /** What it says is of that poller; it may say nothing. */
@@ -129,13 +136,8 @@ public final class ChannelEvents {
     }
   }
 
-  /** Before it is filled again: nobody asks for the rings of channels that have closed any more. */
-  void forgetClosed() {
-    for (int i = 0; i < count; i++) {
-      if (kind(i) == Kind.CLOSED) {
-        poller.forgetRings(channel(i));
-      }
-    }
+  /** It is being filled again: it says nothing until then. */
+  void empty() {
     count = 0;
   }
 

@@ -17,8 +17,8 @@ import java.util.List;
  * {@code close.timeout_ms}, {@code liveness.timeout_ms}, {@code link.mend_ms}, {@code channel.*}, {@code wait.*},
  * {@code counters.folder} and {@code metrics.*}.
  *
- * <p>What native memory it has, the rings of its channels too, stays until nobody refers to the endpoint, its pollers
- * and their buffers any more. One that nobody refers to and that was not closed was forgotten: it is closed some time
+ * <p>The rings of a channel are given back when it has ended ({@link Poller}). What else it has of native memory stays until
+ * nobody refers to the endpoint and its pollers any more. One that nobody refers to and that was not closed was forgotten: it is closed some time
  * after, and a warning in the log tells where it was opened. As long as it is open, what its acceptor refers to is
  * kept.
  *
@@ -181,6 +181,6 @@ public final class Endpoint implements AutoCloseable {
 
   static native void close(long handle);
 
-  /** Nothing of it may be used any more, except the memory of its rings. */
+  /** Nothing of it may be used any more. */
   static native void destroy(long handle, long[] pollers);
 }

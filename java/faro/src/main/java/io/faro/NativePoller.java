@@ -92,6 +92,9 @@ final class NativePoller {
   /** Stores the incoming and the outgoing ring; and their addresses, and the handle for {@link #destroyRings}. */
   native int rings(long handle, long channel, ByteBuffer[] buffers, long[] numbers);
 
+  /** Whether there is memory behind these buffers: the channel has not closed, or frames of it are held. */
+  native boolean hasRings(long handle, long channel);
+
   /** Writes at most {@code limit} events from that address on. Returns how many. */
   native int poll(long handle, long events, int limit);
 
@@ -131,6 +134,6 @@ final class NativePoller {
 
   private static native void layout(int[] to);
 
-  /** Gives the memory of rings back. Threads: any. */
+  /** Gives the addresses of rings back. Threads: any. */
   static native void destroyRings(long rings);
 }

@@ -4,7 +4,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
@@ -25,6 +27,9 @@ import java.util.Arrays;
  * each. There is one native call to poll a batch of events and one to release all its frames, and one each to claim and
  * to commit a frame; nothing is allocated.
  *
+ * <p>The memory of a channel is given back when CLOSED was polled and no frame of it is held: at that poll, or by the release
+ * of the last one. The collector has no part in that. Buffers that still point there answer by an error.
+ *
  * <p>Threads: one at a time. The first thread that uses it owns it until {@link #releaseOwnership} or its end; another
  * thread's calls throw {@link Code#WRONG_STATE}, except those of {@link #wake}, {@link #tryEnter} and, when it has
  * entered, all that it may do then.
@@ -39,6 +44,7 @@ public final class Poller {
   private final Owner owner;
   private final PollerWait waiting;
   private RingBuffers[] rings = new RingBuffers[8]; // by the index of the channel
+  private final List<RingBuffers> ending = new ArrayList<>(); // of channels that have closed, and whose frames are held
   private int claimOffset;
   private int claimLength;
   private Object displaced; // in whose place a thread has entered; null: none has
@@ -102,7 +108,7 @@ public final class Poller {
    */
   public int poll(ChannelEvents events) {
     owner.enter();
-    events.forgetClosed();
+    events.empty();
     int count = natives.poll(handle, events.address(), events.capacity());
     Reference.reachabilityFence(events);
     check(count);
@@ -112,11 +118,13 @@ public final class Poller {
 
   /**
    * Gives the space of a frame back, in any order: the peer writes there again. A frame that was released before, or a
-   * channel that is gone, is no error. Never blocks.
+   * channel that is gone, is no error. With the last frame of a channel that has closed its memory is given back. Never
+   * blocks.
    */
   public void release(long channel, int token) {
     owner.enter();
     check(natives.release(handle, channel, token));
+    endRings();
   }
 
   /**
@@ -132,6 +140,7 @@ public final class Poller {
     int released = natives.releaseAll(handle, events.address(), events.count());
     Reference.reachabilityFence(events);
     check(released);
+    endRings();
   }
 
   /**
@@ -172,7 +181,9 @@ public final class Poller {
 
   /**
    * The ring towards the peer, as one direct buffer: always the same object for a channel. Write only what was claimed,
-   * by absolute methods or a duplicate. It can still be accessed when the channel has closed; that then has no effect.
+   * by absolute methods or a duplicate. When the channel has closed and no frame of it is held there is no memory behind
+   * it any more: an access then throws an {@link IndexOutOfBoundsException}. One by a slice or a
+   * duplicate is answered as behind the end of a mapped file: an {@link InternalError}, at once or soon after.
    *
    * @throws FaroException {@link Code#CLOSED} if the channel has not opened, or has closed
    */
@@ -418,12 +429,31 @@ public final class Poller {
     return mapped;
   }
 
-  /** The channel has closed: its rings may be collected once the caller's buffers are. */
-  void forgetRings(long channel) {
+  /** The channel has closed: its rings go, now or with the last of its frames that are held. */
+  void closed(long channel) {
     int at = indexOf(channel);
     if (at < rings.length && rings[at] != null && rings[at].channel() == channel) {
+      ending.add(rings[at]);
+      endRings();
+    }
+  }
+
+  private void endRings() {
+    if (!ending.isEmpty()) {
+      ending.removeIf(this::hasEnded);
+    }
+  }
+
+  private boolean hasEnded(RingBuffers of) {
+    if (natives.hasRings(handle, of.channel())) {
+      return false;
+    }
+    of.end();
+    int at = indexOf(of.channel());
+    if (rings[at] == of) {
       rings[at] = null;
     }
+    return true;
   }
 
   private static void check(int result) {

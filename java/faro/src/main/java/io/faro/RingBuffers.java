@@ -4,9 +4,9 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The two rings of a channel as buffers, made once for each channel. Their memory stays mapped until both, and all
- * slices and duplicates of them, are garbage: whoever still has one when the channel has closed reads old bytes, and
- * never memory that is not there.
+ * The two rings of a channel as buffers, made once for each channel. Their memory is the channel's, and goes with it. What
+ * the buffers keep, until both of them and all their slices and duplicates are garbage, are the addresses: an access
+ * after the end is an error, and never reaches anything else.
  *
  * <p>Threads: those of the poller.
  */
@@ -37,18 +37,24 @@ final class RingBuffers {
     }
     AtomicInteger left = new AtomicInteger(buffers.length);
     for (ByteBuffer buffer : buffers) {
-      Session.CLEANER.register(buffer, releaseBy(left, numbers[2]));
+      Session.CLEANER.register(buffer, letGoBy(left, numbers[2]));
     }
     return new RingBuffers(channel, buffers, numbers);
   }
 
   // Refers to no buffer.
-  private static Runnable releaseBy(AtomicInteger left, long rings) {
+  private static Runnable letGoBy(AtomicInteger left, long rings) {
     return () -> {
       if (left.decrementAndGet() == 0) {
         NativePoller.destroyRings(rings);
       }
     };
+  }
+
+  /** The memory is gone. An access by these two objects says so by an exception, one by a slice by an InternalError. */
+  void end() {
+    incoming.limit(0);
+    outgoing.limit(0);
   }
 
   long channel() {

@@ -17,10 +17,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.faro.ChannelEvents.Kind;
 import io.faro.EndpointSide.Event;
 import java.io.IOException;
-import java.lang.ref.WeakReference;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.FutureTask;
@@ -40,6 +41,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(60)
 class EndpointTest {
   private static final ChannelSpec SMALL = new ChannelSpec().withRings(4096, 4096);
+  private static final ChannelSpec RINGS = new ChannelSpec().withRings(1 << 18, 1 << 18);
 
   @Test
   void whoeverBeginsWithAnotherProtocolIsAnswered() throws IOException {
@@ -224,7 +226,7 @@ class EndpointTest {
       assertTrue(cause.getMessage().contains("client"), cause.getMessage());
       assertEquals("kept", frame.text());
       pair.server.poller.release(frame.channel(), frame.token());
-      assertEquals("kept", frame.text()); // what was mapped stays mapped
+      assertThrows(IndexOutOfBoundsException.class, frame::text);
       assertEquals(Code.CLOSED, codeOf(() -> pair.server.send(pair.atServer, "late")));
       assertTrue(pair.server.poller.info(pair.atServer).peer().contains("client"));
       assertEquals(0, pair.server.poller.poll(new ChannelEvents(1)));
@@ -275,47 +277,100 @@ class EndpointTest {
     poller.wake();
     assertFalse(poller.tryEnter());
     assertEquals("held", frame.text());
-    outgoing.put(0, (byte) 1);
+    assertEquals(0, pair.client.endpoint.metrics().memoryBytes());
+    assertNoMemory(outgoing);
   }
 
-  @Test
-  void theRingsOfAChannelThatIsGoneAreGivenBackWithTheirBuffers() throws Exception {
-    try (EndpointSide server =
-            new EndpointSide(new EndpointSpec(), config -> config.set(Setting.MEMORY_LIMIT_BYTES, 1572864));
-        EndpointSide client = new EndpointSide("shm")) {
-      ChannelSpec megabyte = new ChannelSpec().withRings(1 << 20, 1 << 20);
-      WeakReference<ByteBuffer> buffer = openAndClose(client, server, megabyte);
-      // The server's memory is enough for one such channel.
-      for (long end = System.nanoTime() + 20_000_000_000L; ; ) {
-        System.gc();
-        long channel = client.connect(server, megabyte);
-        Event event = client.next();
-        if (event.kind() == Kind.OPENED) {
-          break;
+  // What is kept of each channel would keep its memory, if the collector were what gives it back.
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  @Timeout(180)
+  void aThousandPeersOneAfterTheOtherFitWhereTwoDo(String transport) throws Exception {
+    List<ByteBuffer> kept = new ArrayList<>();
+    try (EndpointSide server = new EndpointSide(new EndpointSpec(), limitedTo(transport, 2))) {
+      for (int peer = 0; peer < 1000; peer++) {
+        try (EndpointSide client = new EndpointSide(transport)) {
+          kept.add(comeAndGo(client, server, peer % 2 == 0));
         }
-        assertEquals(Code.RESOURCE_LIMIT, client.poller.failure(channel).code());
-        assertTrue(System.nanoTime() < end, "the memory was not given back");
       }
-      assertNull(buffer.get());
+      assertTrue(server.endpoint.metrics().memoryLimitBytes() > 0);
+      awaitNoMemory(server);
+    }
+    for (ByteBuffer slice : kept) {
+      assertNoMemory(slice);
     }
   }
 
-  private static WeakReference<ByteBuffer> openAndClose(EndpointSide client, EndpointSide server, ChannelSpec spec)
+  // By a system call: the JVM tells of an access some time after it, by an InternalError.
+  private static void assertNoMemory(ByteBuffer slice) throws IOException {
+    Pipe pipe = Pipe.open();
+    try {
+      IOException why = assertThrows(IOException.class, () -> pipe.sink().write(slice.duplicate().limit(1)));
+      assertEquals("Bad address", why.getMessage());
+    } finally {
+      pipe.sink().close();
+      pipe.source().close();
+    }
+  }
+
+  private static Consumer<SessionConfig.Builder> limitedTo(String transport, int channels) {
+    SessionConfig config = SessionConfig.builder().set(Setting.TRANSPORT, transport).build();
+    long each = Endpoint.channelMemory(config, List.of(RINGS))[0];
+    return builder -> builder.set(Setting.TRANSPORT, transport).set(Setting.MEMORY_LIMIT_BYTES, channels * each);
+  }
+
+  // Returns a slice of what the server sends from.
+  private static ByteBuffer comeAndGo(EndpointSide client, EndpointSide server, boolean closesOne)
       throws InterruptedException {
-    long channel = client.connect(server, spec);
-    client.expectOpened();
+    long channel = client.connect(server, RINGS);
+    assertEquals(Kind.OPENED, client.next().kind(), () -> String.valueOf(client.poller.failure(channel)));
     long atServer = server.expectOpened();
-    assertTrue(client.send(channel, "once"));
+    ByteBuffer kept = server.poller.outgoing(atServer).slice();
+    assertTrue(client.send(channel, "8 bytes."));
     Event frame = server.expect(Kind.FRAME);
-    assertEquals("once", frame.text());
+    if (closesOne) {
+      client.poller.closeNow(channel);
+    } else {
+      client.close();
+    }
+    assertEquals("8 bytes.", frame.text());
     server.poller.release(atServer, frame.token());
-    client.poller.closeNow(channel);
-    client.expectClosed(channel);
     server.expectClosed(atServer);
-    server.poller.poll(new ChannelEvents(1));
-    WeakReference<ByteBuffer> buffer = new WeakReference<>(frame.buffer());
-    server.poller.forgetRings(atServer); // as the next poll with its events does
-    return buffer;
+    assertThrows(IndexOutOfBoundsException.class, () -> frame.buffer().get(frame.offset()));
+    return kept;
+  }
+
+  private static void awaitNoMemory(EndpointSide side) {
+    for (long end = System.nanoTime() + 20_000_000_000L; side.endpoint.metrics().memoryBytes() > 0; ) {
+      assertTrue(System.nanoTime() < end, "memory was not given back");
+      Thread.onSpinWait();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void theRingsOfAChannelThatHasClosedGoWithTheLastFrameThatIsHeld(String transport) throws Exception {
+    try (EndpointSide server = new EndpointSide(new EndpointSpec(), limitedTo(transport, 1));
+        EndpointSide client = new EndpointSide(transport)) {
+      long channel = client.connect(server, RINGS);
+      client.expectOpened();
+      long atServer = server.expectOpened();
+      assertTrue(client.send(channel, "one") && client.send(channel, "two"));
+      Event one = server.expect(Kind.FRAME);
+      Event two = server.expect(Kind.FRAME);
+      client.poller.closeNow(channel);
+      client.expectClosed(channel);
+      server.expectClosed(atServer);
+      server.poller.release(atServer, one.token());
+      assertEquals("two", two.text());
+      FaroException refused = client.expectClosed(client.connect(server, RINGS));
+      assertEquals(Code.RESOURCE_LIMIT, refused.code());
+      assertTrue(refused.getMessage().contains("have ended"), refused.getMessage());
+      server.poller.release(atServer, two.token());
+      assertThrows(IndexOutOfBoundsException.class, two::text);
+      client.connect(server, RINGS);
+      client.expectOpened();
+    }
   }
 
   // --- who is accepted
