@@ -35,12 +35,19 @@ final class ConsumerLink extends Link {
   private final ArrayDeque<Integer> free = new ArrayDeque<>();
   private final ArrayDeque<Subscription> credited = new ArrayDeque<>(); // whose credits are to be told
   private final LinkCounts counts;
+  private final CompletableFuture<Void> ended = new CompletableFuture<>();
   private int generations;
   private volatile IOException failure; // read by any thread
 
   /** {@code opened}: completed when the channel has opened, or will not. */
-  ConsumerLink(IoThread io, long channel, Peer peer, LinkCounts counts, CompletableFuture<ConsumerLink> opened) {
-    super(io, channel);
+  ConsumerLink(
+      IoThread io,
+      long channel,
+      Peer peer,
+      LinkMemory.Reservation reservation,
+      LinkCounts counts,
+      CompletableFuture<ConsumerLink> opened) {
+    super(io, channel, reservation);
     this.peer = peer;
     this.counts = counts;
     this.opened = opened;
@@ -49,6 +56,11 @@ final class ConsumerLink extends Link {
   /** Why the link has failed; null: it has not. Threads: any. */
   IOException failure() {
     return failure;
+  }
+
+  /** Completes when the link has failed, or its peer has gone, whether or not anybody uses it. Threads: any. */
+  CompletableFuture<Void> ended() {
+    return ended;
   }
 
   @Override
@@ -290,6 +302,7 @@ final class ConsumerLink extends Link {
     }
     subscriptions.clear();
     credited.clear();
+    ended.complete(null);
   }
 
   private Subscription subscription(MessageHeader header) {

@@ -41,6 +41,7 @@ final class FaroConnectionManager implements ConnectionManager {
   private final FlinkSettings settings;
   private final String name;
   private final Clients clients;
+  private final LinkMemory memory;
   private final AtomicInteger nextAccepted = new AtomicInteger();
   private final AtomicInteger nextDialled = new AtomicInteger();
   private final List<IoThread> threads = new CopyOnWriteArrayList<>();
@@ -55,6 +56,7 @@ final class FaroConnectionManager implements ConnectionManager {
     this.settings = settings;
     this.name = name;
     clients = new Clients(this::dial, settings.linksPerPeer(), settings.retries(), settings.linksAreReused());
+    memory = settings.linkMemory(this::memoryTaken);
     for (int i = 0; i < settings.ioThreads(); i++) {
       counts.add(new LinkCounts());
     }
@@ -72,7 +74,7 @@ final class FaroConnectionManager implements ConnectionManager {
           IoThread.start(
               endpoint.poller(i),
               "Faro I/O " + i + " (" + endpoint.address() + ")",
-              (io, channel) -> new ProducerLink(io, channel, partitions, events, mine)));
+              (io, channel) -> new ProducerLink(io, channel, partitions, events, memory.accepted(), mine)));
     }
     LOG.info("Exchanges go over Faro, at {}", endpoint.address());
     return Integer.parseInt(endpoint.address().substring(endpoint.address().lastIndexOf(':') + 1));
@@ -105,7 +107,7 @@ final class FaroConnectionManager implements ConnectionManager {
     if (refusal != null) {
       return ChannelAcceptance.refused(refusal);
     }
-    LinkRings rings = settings.rings();
+    LinkRings rings = memory.accept(request.sendBytes());
     return ChannelAcceptance.by(next(nextAccepted)).withRings(rings.dataBytes(), rings.requestBytes());
   }
 
@@ -120,18 +122,22 @@ final class FaroConnectionManager implements ConnectionManager {
       return opened;
     }
     int at = next(nextDialled);
-    LinkRings rings = settings.rings();
-    ChannelSpec spec =
-        new ChannelSpec().withRings(rings.requestBytes(), rings.dataBytes()).withGreeting(Greeting.bytes());
     IoThread io = threads.get(at);
     io.execute(
         new IoThread.Command() {
           @Override
           public void run() {
+            LinkMemory.Reservation reservation = memory.dial();
+            LinkRings rings = reservation.rings();
+            ChannelSpec spec =
+                new ChannelSpec()
+                    .withRings(rings.requestBytes(), rings.dataBytes())
+                    .withGreeting(Greeting.bytes());
             try {
               long channel = io.poller().connect(peer.dialled(), spec);
-              io.register(new ConsumerLink(io, channel, peer, counts.get(at), opened));
+              io.register(new ConsumerLink(io, channel, peer, reservation, counts.get(at), opened));
             } catch (FaroException refused) {
+              reservation.close();
               opened.completeExceptionally(peer.unreachable(refused));
             }
           }
@@ -168,6 +174,16 @@ final class FaroConnectionManager implements ConnectionManager {
   EndpointMetrics metrics() {
     Endpoint started = endpoint;
     return started == null ? null : started.metrics();
+  }
+
+  private long memoryTaken() {
+    EndpointMetrics counted = metrics();
+    return counted == null ? 0 : counted.memoryBytes();
+  }
+
+  /** What links have reserved. */
+  LinkMemory memory() {
+    return memory;
   }
 
   /** What each I/O thread has moved. */

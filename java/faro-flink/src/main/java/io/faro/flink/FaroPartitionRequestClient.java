@@ -29,12 +29,13 @@ final class FaroPartitionRequestClient implements PartitionRequestClient {
   private final Map<RemoteInputChannel, Subscription> subscriptions = new ConcurrentHashMap<>();
   private final AtomicInteger users = new AtomicInteger(); // input channels; CLOSED: the link is not used any more
 
-  /** {@code onClosed}: called once, when the link is not used any more, and is being closed. */
+  /** {@code onClosed}: called when the link is not used any more, and is being closed, or has ended by itself. Idempotent. */
   FaroPartitionRequestClient(ConsumerLink link, Peer peer, boolean reused, Runnable onClosed) {
     this.link = link;
     this.peer = peer;
     this.reused = reused;
     this.onClosed = onClosed;
+    link.ended().thenRun(onClosed);
   }
 
   /** One more input channel uses it. False: make another one. */

@@ -15,6 +15,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.LongSupplier;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
 import org.apache.flink.configuration.MemorySize;
@@ -42,7 +43,7 @@ final class FlinkSettings implements AutoCloseable {
   private final int linksPerPeer;
   private final int retries;
   private final boolean reused;
-  private final LinkRings rings;
+  private final List<LinkRings> sizes;
   private final TlsMaterial tls; // null: no TLS
   private final byte[] secret; // null: none, or in a file
 
@@ -66,7 +67,7 @@ final class FlinkSettings implements AutoCloseable {
     retries = netty.getNetworkRetries();
     tls = netty.getSSLEnabled() ? TlsMaterial.of(configuration) : null;
     secret = secret(configuration, tls != null);
-    rings =
+    sizes =
         LinkRings.fitting(
             configuration.get(FaroOptions.MEMORY_LIMIT).getBytes(),
             positive(FaroOptions.LINKS_EXPECTED.key(), configuration.get(FaroOptions.LINKS_EXPECTED)),
@@ -131,8 +132,21 @@ final class FlinkSettings implements AutoCloseable {
     return reused;
   }
 
+  /** Of the links that are expected. */
   LinkRings rings() {
-    return rings;
+    return sizes.get(0);
+  }
+
+  /** How large the rings of links are, of which Faro takes that much now. */
+  LinkMemory linkMemory(LongSupplier taken) {
+    return new LinkMemory(
+        sizes,
+        configuration.get(FaroOptions.MEMORY_LIMIT).getBytes(),
+        configuration.get(FaroOptions.LINKS_EXPECTED),
+        connectTimeout().toNanos(),
+        taken,
+        System::nanoTime,
+        LOG::warn);
   }
 
   /** Ports to try, in that order; 0: the system chooses. */
@@ -211,8 +225,8 @@ final class FlinkSettings implements AutoCloseable {
             + " This is outside of Flink's network memory ({}), and belongs to {} (at most {}).",
         limit.toHumanReadableString(),
         FaroOptions.MEMORY_LIMIT.key(),
-        rings.memoryBytes(),
-        rings.requestBytes() + rings.dataBytes(),
+        rings().memoryBytes(),
+        rings().requestBytes() + rings().dataBytes(),
         configuration.get(FaroOptions.LINKS_EXPECTED),
         FaroOptions.LINKS_EXPECTED.key(),
         networkMemory.toHumanReadableString(),

@@ -21,14 +21,16 @@ abstract class Link implements MessageReader.Receiver {
   final IoThread io;
   final long channel;
   private final ArrayDeque<ControlMessage> control = new ArrayDeque<>();
-  private final MessageReader reader = new MessageReader(this);
+  private final LinkMemory.Reservation reservation;
+  private MessageReader reader = new MessageReader(this); // null: the channel has closed
   private MessageWriter writer; // null until the channel has opened
   private boolean blocked; // no room: until ROOM
   private boolean listed; // among the links that the I/O thread has to write
   private boolean ended; // nothing is sent or received any more
 
-  Link(IoThread io, long channel) {
+  Link(IoThread io, long channel, LinkMemory.Reservation reservation) {
     this.io = io;
+    this.reservation = reservation;
     this.channel = channel;
   }
 
@@ -61,9 +63,15 @@ abstract class Link implements MessageReader.Receiver {
     wantsToWrite();
   }
 
-  /** The channel has closed. {@code cause}: null if it was drained. */
+  /**
+   * The channel has closed, and its memory was given back. {@code cause}: null if it was drained. Whoever still refers to the
+   * link refers to no ring by it.
+   */
   final void onClosed(FaroException cause) {
     end();
+    reader = null;
+    writer = null;
+    reservation.close();
     onLost(cause);
   }
 
@@ -75,7 +83,9 @@ abstract class Link implements MessageReader.Receiver {
   final void end() {
     ended = true;
     control.clear();
-    reader.close();
+    if (reader != null) {
+      reader.close();
+    }
     if (writer != null) {
       writer.close();
     }

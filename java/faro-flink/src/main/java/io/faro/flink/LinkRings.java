@@ -25,17 +25,19 @@ record LinkRings(int requestBytes, int dataBytes, long memoryBytes) {
   }
 
   /**
+   * The largest with which {@code links} fit, and all smaller ones behind it.
+   *
    * @throws IllegalConfigurationException with the figures, if that is too little memory
    */
-  static LinkRings fitting(long limitBytes, int links, long mostDataBytes, Memory memory) {
+  static List<LinkRings> fitting(long limitBytes, int links, long mostDataBytes, Memory memory) {
     if (Long.bitCount(mostDataBytes) != 1 || mostDataBytes < LEAST_DATA_BYTES || mostDataBytes > MOST_DATA_BYTES) {
       throw new IllegalConfigurationException(
           FaroOptions.RING_SIZE.key() + " is " + mostDataBytes + " bytes; it has to be a power of two, 16 kb to 256 mb.");
     }
     List<LinkRings> sizes = largestFirst((int) mostDataBytes, memory);
-    for (LinkRings rings : sizes) {
-      if (rings.memoryBytes <= limitBytes / links) {
-        return rings;
+    for (int i = 0; i < sizes.size(); i++) {
+      if (sizes.get(i).memoryBytes <= limitBytes / links) {
+        return List.copyOf(sizes.subList(i, sizes.size()));
       }
     }
     long least = sizes.get(sizes.size() - 1).memoryBytes;

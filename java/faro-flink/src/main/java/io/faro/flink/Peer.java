@@ -21,7 +21,12 @@ record Peer(InetSocketAddress address, String resource) {
 
   /** Why there is no link to it. */
   IOException unreachable(FaroException cause) {
-    return unreachable(cause == null ? Code.CLOSED + "" : cause.code() + ": " + OptionNames.inFlinksKeys(cause.getMessage()), cause);
+    if (cause == null) {
+      return unreachable(Code.CLOSED + "", null);
+    }
+    String why = cause.code() + ": " + OptionNames.inFlinksKeys(cause.getMessage());
+    boolean isOfMemory = cause.code() == Code.RESOURCE_LIMIT && why.contains(FaroOptions.MEMORY_LIMIT.key());
+    return unreachable(isOfMemory ? why + ". With a larger " + FaroOptions.MEMORY_LIMIT.key() + " more links fit." : why, cause);
   }
 
   IOException unreachable(String why, Throwable cause) {

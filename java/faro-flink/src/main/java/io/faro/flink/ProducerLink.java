@@ -42,8 +42,13 @@ final class ProducerLink extends Link {
   private volatile boolean sharesMemory; // with the peer
 
   ProducerLink(
-      IoThread io, long channel, ResultPartitionProvider partitions, TaskEventPublisher events, LinkCounts counts) {
-    super(io, channel);
+      IoThread io,
+      long channel,
+      ResultPartitionProvider partitions,
+      TaskEventPublisher events,
+      LinkMemory.Reservation reservation,
+      LinkCounts counts) {
+    super(io, channel, reservation);
     this.partitions = partitions;
     this.events = events;
     this.counts = counts;

@@ -20,6 +20,11 @@ final class ScriptedPartitions implements ResultPartitionProvider {
     return views.computeIfAbsent(partition, id -> new ScriptedView());
   }
 
+  /** Waits until its readers have released it, and forgets it. */
+  void remove(ResultPartitionID partition) throws InterruptedException {
+    views.remove(partition).awaitRelease();
+  }
+
   /** The subpartition of every partition that has none of its own. */
   synchronized ScriptedView any() {
     if (any == null) {

@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.apache.flink.configuration.ConfigOption;
@@ -157,8 +158,8 @@ class SettingsTest {
   void ringsLeaveRoomForWhatATransportHasBesideThem() {
     // As over verbs: messages for 64 receives and 256 requests, of 512 bytes, beside both rings, in whole pages.
     LinkRings.Memory verbs = besideRings(8192 + 163840);
-    assertEquals(new LinkRings(64 << 10, 512 << 10, 761856), LinkRings.fitting(64 << 20, 64, 1 << 20, verbs));
-    assertEquals(new LinkRings(8 << 10, 64 << 10, 245760), LinkRings.fitting(16 << 20, 64, 1 << 20, verbs));
+    assertEquals(new LinkRings(64 << 10, 512 << 10, 761856), LinkRings.fitting(64 << 20, 64, 1 << 20, verbs).get(0));
+    assertEquals(new LinkRings(8 << 10, 64 << 10, 245760), LinkRings.fitting(16 << 20, 64, 1 << 20, verbs).get(0));
     String text =
         assertThrows(IllegalConfigurationException.class, () -> LinkRings.fitting(64 << 20, 512, 1 << 20, verbs))
             .getMessage();
@@ -174,16 +175,58 @@ class SettingsTest {
   @Test
   void theSideOfALinkCountsThatTakesMost() {
     LinkRings.Memory shm = channels -> channels.stream().mapToLong(each -> each.receiveBytes()).toArray();
-    assertEquals(new LinkRings(64 << 10, 1 << 20, 1 << 20), LinkRings.fitting(64 << 20, 64, 1 << 20, shm));
+    assertEquals(new LinkRings(64 << 10, 1 << 20, 1 << 20), LinkRings.fitting(64 << 20, 64, 1 << 20, shm).get(0));
     LinkRings.Memory mirrored = channels -> channels.stream().mapToLong(each -> each.sendBytes()).toArray();
-    assertEquals(new LinkRings(64 << 10, 1 << 20, 1 << 20), LinkRings.fitting(64 << 20, 64, 1 << 20, mirrored));
+    assertEquals(new LinkRings(64 << 10, 1 << 20, 1 << 20), LinkRings.fitting(64 << 20, 64, 1 << 20, mirrored).get(0));
   }
 
   @Test
   void tooLittleMemoryIsRefusedWithTheFigures() {
     configuration.set(FaroOptions.TRANSPORT, "tcp");
     configuration.set(FaroOptions.MEMORY_LIMIT, MemorySize.ofMebiBytes(1));
-    areRefused("faro.memory.limit is 1048576 bytes", "faro.links.expected = 64", "at least 24704", "so they take 1581056");
+    long least = linkOf(8 << 10, 16 << 10);
+    areRefused(
+        "faro.memory.limit is 1048576 bytes",
+        "faro.links.expected = 64",
+        "at least " + least,
+        "so they take " + 64 * least + ".");
+  }
+
+  // What Faro counts for one, over tcp.
+  private static long linkOf(int requestBytes, int dataBytes) {
+    SessionConfig tcp = SessionConfig.builder().set(Setting.TRANSPORT, "tcp").set(Setting.SECURITY_OPEN, 1).build();
+    long[] sides =
+        Endpoint.channelMemory(
+            tcp,
+            List.of(
+                new ChannelSpec().withRings(requestBytes, dataBytes), new ChannelSpec().withRings(dataBytes, requestBytes)));
+    return Math.max(sides[0], sides[1]);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "8, 14, 9, 2, 1",
+    "16, 30, 18, 3, 2",
+    "33, 64, 38, 6, 3",
+    "64, 126, 74, 12, 6",
+    "128, 254, 150, 24, 12",
+    "256, 510, 300, 48, 24",
+  })
+  void theTableOfTheReadmeHolds(int taskManagers, int links, int large, int middle, int small) throws Exception {
+    String row =
+        "| " + taskManagers + " | " + links + " | " + large + " mb / " + middle + " mb / " + small + " mb |";
+    assertTrue(Files.readString(Path.of("README.md")).contains(row), row);
+    assertEquals(2 * (taskManagers - 1), links);
+    int[] megabytes = {large, middle, small};
+    int[] rings = {512 << 10, 64 << 10, 16 << 10};
+    for (String transport : List.of("tcp", "shm")) {
+      for (int i = 0; i < rings.length; i++) {
+        configuration.set(FaroOptions.TRANSPORT, transport);
+        configuration.set(FaroOptions.LINKS_EXPECTED, links);
+        configuration.set(FaroOptions.MEMORY_LIMIT, MemorySize.ofMebiBytes(megabytes[i]));
+        assertTrue(settings().rings().dataBytes() >= rings[i], transport + " " + row);
+      }
+    }
   }
 
   @Test

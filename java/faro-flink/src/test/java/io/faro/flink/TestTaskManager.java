@@ -94,6 +94,12 @@ final class TestTaskManager implements AutoCloseable {
     return gate;
   }
 
+  /** Closes a gate, and refers to it no more. */
+  void close(SingleInputGate gate) throws Exception {
+    gate.close();
+    gates.remove(gate);
+  }
+
   /** Closes everything; throws if a buffer was not given back. */
   @Override
   public void close() throws Exception {
