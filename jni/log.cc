@@ -32,10 +32,19 @@ class LogQueue {
     not_empty_.notify_one();
   }
 
-  /// Blocks until there is a line, without end if none comes.
+  /// Blocks until there is a line, or end_wait was called.
   void wait() {
     std::unique_lock lock(mutex_);
-    not_empty_.wait(lock, [this] { return !lines_.empty(); });
+    not_empty_.wait(lock, [this] { return !lines_.empty() || wait_has_ended_; });
+    wait_has_ended_ = false;
+  }
+
+  void end_wait() {
+    {
+      std::lock_guard lock(mutex_);
+      wait_has_ended_ = true;
+    }
+    not_empty_.notify_one();
   }
 
   /// False if there is none.
@@ -51,6 +60,7 @@ class LogQueue {
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::deque<std::string> lines_;
+  bool wait_has_ended_ = false;
 };
 
 LogQueue& queue() {
@@ -65,6 +75,8 @@ void redirect(JNIEnv*, jclass) {
 
 void await_line(JNIEnv*, jclass) { queue().wait(); }
 
+void end_wait(JNIEnv*, jclass) { queue().end_wait(); }
+
 // The digit of its level, then the line; null if there is none.
 jbyteArray take(JNIEnv* env, jclass) {
   std::string line;
@@ -72,7 +84,8 @@ jbyteArray take(JNIEnv* env, jclass) {
 }
 
 const std::array kMethods{method("redirect", "()V", redirect),
-                          method("awaitLine", "()V", await_line), method("take", "()[B", take)};
+                          method("awaitLine", "()V", await_line),
+                          method("endWait", "()V", end_wait), method("take", "()[B", take)};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "build_info/build_info.h"
+#include "faro/c_handles.h"
 #include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -51,6 +52,10 @@ void last_error_place(JNIEnv* env, jclass, jlongArray to) {
   env->SetLongArrayRegion(to, 0, static_cast<jsize>(place.size()), place.data());
 }
 
+jboolean has_loaded_path(JNIEnv* env, jclass, jbyteArray path) {
+  return has_loaded(text_of(env, path)) ? JNI_TRUE : JNI_FALSE;
+}
+
 jboolean bind(JNIEnv* env, jclass) {
   const std::array classes{kSessionConfigNatives, kCancellationNatives,    kSessionNatives,
                            kNativeMetricsNatives, kWorkerNatives,          kShuffleNatives,
@@ -70,7 +75,8 @@ jboolean bind(JNIEnv* env, jclass) {
 
 const std::array kMethods{
     method("buildId", "()[B", build_id), method("lastError", "()[B", last_error_text),
-    method("lastErrorPlace", "([J)V", last_error_place), method("bind", "()Z", bind)};
+    method("lastErrorPlace", "([J)V", last_error_place),
+    method("hasLoaded", "([B)Z", has_loaded_path), method("bind", "()Z", bind)};
 const Natives kNatives{"io/faro/NativeLibrary", kMethods};
 
 }  // namespace
@@ -85,3 +91,6 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   if (!faro::jni::find_callbacks(jni)) return JNI_ERR;
   return faro::jni::register_natives(jni, faro::jni::kNatives) ? faro::jni::kJniVersion : JNI_ERR;
 }
+
+// The class loader was collected: nothing refers to a session or an endpoint of it, and so none is there.
+extern "C" JNIEXPORT void JNICALL JNI_OnUnload(JavaVM*, void*) { faro::prepare_to_unload(); }

@@ -37,6 +37,7 @@ class KeptAddresses {
     kept_.erase(place);
     if (kept.mapping != nullptr && !keeps_any(kept.mapping, kept.bytes))
       munmap(kept.mapping, kept.bytes);
+    if (kept_.empty()) empty_.reset();
   }
 
   void unmap(void* mapping, size_t bytes) noexcept {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "c/sized.h"
+#include "c/thread_value.h"
+#include "faro/c_handles.h"
 
 namespace faro::c {
 namespace {
@@ -10,7 +12,9 @@ namespace {
 const Status kNoMemory(Code::resource_limit, "the process has no memory left for this call");
 const Status kUnexpected(Code::internal_error, "an exception was thrown in a call");
 
-thread_local Status last;
+const Status kNone;
+
+ThreadValue<Status> last;
 
 }  // namespace
 
@@ -19,10 +23,13 @@ const Status& unexpected_exception() noexcept { return kUnexpected; }
 
 faro_code remember(Status status) noexcept {
   const auto code = static_cast<faro_code>(status.code());
-  if (!status.ok()) last = std::move(status);
+  if (!status.ok()) last.set(std::move(status));
   return code;
 }
-const Status& last_failure() noexcept { return last; }
+const Status& last_failure() noexcept {
+  const Status* const failure = last.get();
+  return failure == nullptr ? kNone : *failure;
+}
 
 faro_outcome Answer::tell() && noexcept {
   if (outcome_ == Outcome::failed) remember(why_.ok() ? kUnexpected : std::move(why_));
@@ -37,6 +44,13 @@ Result<Wait> wait_of(int64_t wait_ns) {
 }
 
 }  // namespace faro::c
+
+namespace faro {
+
+void remember_failure(Status status) noexcept { (void)c::remember(std::move(status)); }
+const Status& last_failure() noexcept { return c::last_failure(); }
+
+}  // namespace faro
 
 using namespace faro::c;
 

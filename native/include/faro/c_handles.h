@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "faro/c.h"
 #include "faro/endpoint.h"
@@ -16,6 +17,15 @@ namespace faro {
 faro_session* handle_of(std::unique_ptr<Session> session);
 /// The same of an endpoint, for faro_endpoint_destroy. Its pollers are those that faro_endpoint_poller gives.
 faro_endpoint* handle_of(std::unique_ptr<Endpoint> endpoint);
+
+/// What faro_last_error tells the calling thread from now on; an ok status changes nothing. Threads: any.
+void remember_failure(Status status) noexcept;
+/// The same as a Status, until the thread's next call. Threads: any.
+const Status& last_failure() noexcept;
+/// Whether a transport was loaded from this path (verbs.module): then it is in use, also when the path is gone. Threads: any.
+bool has_loaded(const std::string& path);
+/// Unloads what this library has loaded. For who unloads it at once, when nothing of it is in use any more.
+void prepare_to_unload() noexcept;
 
 }  // namespace faro
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "faro/status.h"
 #include "transport/plugin/plugin.h"
@@ -10,9 +11,14 @@ namespace faro::transport::plugin {
 
 /// The verbs transport, from libfaro_verbs.so: at settings.verbs_module if that is set; else beside
 /// the library or program that this code is in, in the library folder beside that, or where the
-/// loader looks by itself. Stays loaded until the process ends.
+/// loader looks by itself. Stays loaded until unload(); a path that it was loaded from once need not be there any more.
 /// Errors: transport_unavailable, with the loader's reason and every path tried.
 /// Threads: any. Blocks: for loading.
 Result<std::unique_ptr<Transport>> load_verbs(const Request& request);
+
+/// Whether load_verbs has loaded this path. Threads: any.
+bool has_loaded(const std::string& path);
+/// Unloads what load_verbs has loaded: before this library is itself unloaded, and when no transport of it exists any more.
+void unload() noexcept;
 
 }  // namespace faro::transport::plugin

@@ -28,9 +28,7 @@ final class Background<T> {
 
   /** Begins. */
   Background(String threadName, Call<T> call) {
-    Thread thread = new Thread(() -> run(call), threadName);
-    thread.setDaemon(true);
-    thread.start();
+    DaemonThread.start(threadName, () -> run(call));
   }
 
   private void run(Call<T> call) {

@@ -12,38 +12,54 @@ final class Decimals {
   /** The most digits that a decimal can have. */
   static final int WIDE_DIGITS = 38;
 
+  private static final long[] POWERS = powersOfTen();
+
   private Decimals() {}
 
-  /**
-   * Of up to 18 digits.
-   *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
-   */
-  static long toLong(BigDecimal value, int scale) {
-    checkClass(value);
-    try {
-      return value.scaleByPowerOfTen(scale).longValueExact();
-    } catch (ArithmeticException problem) {
-      throw unfit(value, scale);
+  private static long[] powersOfTen() {
+    long[] powers = new long[LONG_DIGITS + 1];
+    powers[0] = 1;
+    for (int i = 1; i <= LONG_DIGITS; i++) {
+      powers[i] = 10 * powers[i - 1];
     }
+    return powers;
   }
 
   /**
-   * Of up to 38 digits, in 16 bytes.
+   * Of {@code precision} digits, at most 18.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
    */
-  static void putWide(long at, BigDecimal value, int scale) {
+  static long toLong(BigDecimal value, int scale, int precision) {
+    checkClass(value);
+    try {
+      long whole = value.scaleByPowerOfTen(scale).longValueExact();
+      long limit = POWERS[precision];
+      if (-limit < whole && whole < limit) {
+        return whole;
+      }
+    } catch (ArithmeticException problem) {
+      // Reported below.
+    }
+    throw unfit(value, scale, precision);
+  }
+
+  /**
+   * Of {@code precision} digits, at most 38, in 16 bytes.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
+   */
+  static void putWide(long at, BigDecimal value, int scale, int precision) {
     checkClass(value);
     try {
       BigDecimal whole = value.scaleByPowerOfTen(scale);
       long digits = (long) whole.precision() - whole.scale();
-      if (digits <= LONG_DIGITS) {
+      if (digits <= Math.min(precision, LONG_DIGITS)) {
         long low = whole.longValueExact();
         putWide(at, low, low >> 63);
         return;
       }
-      if (digits <= WIDE_DIGITS) {
+      if (digits <= precision) {
         BigInteger wide = whole.toBigIntegerExact();
         putWide(at, wide.longValue(), wide.shiftRight(Long.SIZE).longValue());
         return;
@@ -51,7 +67,7 @@ final class Decimals {
     } catch (ArithmeticException problem) {
       // Reported below.
     }
-    throw unfit(value, scale);
+    throw unfit(value, scale, precision);
   }
 
   private static void putWide(long at, long low, long high) {
@@ -77,9 +93,9 @@ final class Decimals {
     }
   }
 
-  private static FaroException unfit(BigDecimal value, int scale) {
+  private static FaroException unfit(BigDecimal value, int scale, int precision) {
     return new FaroException(
         Code.INVALID_ARGUMENT,
-        value + " has too many digits, or more than " + scale + " behind the point");
+        value + " has more than " + precision + " digits, or more than " + scale + " behind the point");
   }
 }

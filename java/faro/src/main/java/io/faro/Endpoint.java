@@ -56,7 +56,10 @@ public final class Endpoint implements AutoCloseable {
    */
   public static Endpoint open(SessionConfig config, EndpointSpec spec) {
     NativeLibrary.ensureLoaded();
-    NativeLog.start();
+    return NativeLog.opening(() -> openLogged(config, spec));
+  }
+
+  private static Endpoint openLogged(SessionConfig config, EndpointSpec spec) {
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
       byte[] settings = verbs.in(config).encoded();
       try {
@@ -88,7 +91,7 @@ public final class Endpoint implements AutoCloseable {
    */
   public static long[] channelMemory(SessionConfig config, List<ChannelSpec> channels) {
     NativeLibrary.ensureLoaded();
-    NativeLog.start();
+    NativeLog.enter();
     long[] memory = new long[channels.size()];
     try (VerbsModule verbs = VerbsModule.unpackFor(config)) {
       byte[] settings = verbs.in(config).encoded();
@@ -105,6 +108,8 @@ public final class Endpoint implements AutoCloseable {
       } finally {
         Arrays.fill(settings, (byte) 0);
       }
+    } finally {
+      NativeLog.leave();
     }
   }
 

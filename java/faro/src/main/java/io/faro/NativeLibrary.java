@@ -149,6 +149,9 @@ final class NativeLibrary {
 
   static native void lastErrorPlace(long[] to);
 
+  /** Whether native code has loaded a transport from this path, which need not be there any more. */
+  static native boolean hasLoaded(byte[] path);
+
   /** Registers the natives of all other classes. */
   private static native boolean bind();
 }

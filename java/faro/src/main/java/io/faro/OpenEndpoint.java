@@ -28,9 +28,18 @@ final class OpenEndpoint implements Runnable {
 
   /** As {@link Endpoint#close}. */
   void close() {
-    closed.set(true);
+    boolean isFirst = !closed.getAndSet(true);
     Endpoint.close(handle);
-    NativeLog.drain();
+    endLog(isFirst);
+  }
+
+  /** When it was closed: what that has logged is written. */
+  static void endLog(boolean isFirst) {
+    if (isFirst) {
+      NativeLog.leave();
+    } else {
+      NativeLog.drain();
+    }
   }
 
   /** Called when nobody refers to the endpoint any more. */

@@ -34,11 +34,11 @@ final class OpenSession implements Runnable {
 
   /** As {@link Session#close}. */
   void close() {
-    closed.set(true);
+    boolean isFirst = !closed.getAndSet(true);
     unregisterBeans();
     int result = Session.close(handle);
     references.clear();
-    NativeLog.drain();
+    OpenEndpoint.endLog(isFirst);
     FaroException.checked(result);
   }
 

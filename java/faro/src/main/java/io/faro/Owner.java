@@ -49,7 +49,9 @@ final class Owner {
       Object before = HOLDER.getAcquire(this);
       if (before instanceof Thread thread && thread.isAlive()) {
         throw new FaroException(
-            Code.WRONG_STATE, owned + " belongs to " + thread + "; that thread has to call releaseOwnership() first");
+            Code.WRONG_STATE,
+            owned + " belongs to " + named(thread) + ", and this is " + named(current)
+                + "; that thread has to call releaseOwnership() first");
       }
       if (before instanceof String activity) {
         throw new FaroException(Code.WRONG_STATE, owned + " " + activity);
@@ -58,6 +60,12 @@ final class Owner {
         return;
       }
     }
+  }
+
+  // With its number: many threads may have one name.
+  @SuppressWarnings("deprecation") // threadId() is of Java 19
+  private static String named(Thread thread) {
+    return "thread \"" + thread.getName() + "\" (id " + thread.getId() + ")";
   }
 
   /** Releases the calling thread's ownership. The next thread that enters takes it. */

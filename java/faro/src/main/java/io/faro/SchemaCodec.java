@@ -41,7 +41,11 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private final String format;
 
   /** A column: its number, and its null bit, or -1: it is never null. */
-  private record Field(int column, ColumnType type, int scale, int nullBit) {}
+  private record Field(int column, ColumnType type, int scale, int precision, int nullBit) {
+    static Field of(Column column, int number, int nullBit) {
+      return new Field(number, column.type(), column.scale(), column.precision(), nullBit);
+    }
+  }
 
   /** For rows of these columns. */
   public SchemaCodec(List<Column> schema) {
@@ -49,7 +53,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     List<Field> fields = new ArrayList<>();
     int bits = 0;
     for (Column column : columns) {
-      fields.add(new Field(fields.size(), column.type(), column.scale(), column.nullable() ? bits++ : -1));
+      fields.add(Field.of(column, fields.size(), column.nullable() ? bits++ : -1));
     }
     plain =
         fields.stream()
@@ -146,7 +150,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private long put(Object[] row, long begin, long end) {
     long at = begin;
     for (Field field : plain) {
-      field.type.put(at, row[field.column], field.scale);
+      field.type.put(at, row[field.column], field.scale, field.precision);
       at += field.type.bytes();
     }
     long nulls = at;
@@ -155,7 +159,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     }
     for (Field field : nullableWithWidth) {
       if (!isNull(field, nulls)) {
-        field.type.put(at, row[field.column], field.scale);
+        field.type.put(at, row[field.column], field.scale, field.precision);
         at += field.type.bytes();
       }
     }

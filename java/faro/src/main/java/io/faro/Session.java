@@ -82,10 +82,10 @@ public final class Session implements AutoCloseable {
 
   private static Background<Session> opening(SessionConfig config) {
     NativeLibrary.ensureLoaded();
-    NativeLog.start();
     Throwable opened = new Throwable("opened here"); // on the caller's thread
     return new Background<>(
-        "faro-open-" + config.get(Setting.CLUSTER_NODE), cancellation -> open(config, opened, cancellation));
+        "faro-open-" + config.get(Setting.CLUSTER_NODE),
+        cancellation -> NativeLog.opening(() -> open(config, opened, cancellation)));
   }
 
   private static Session open(SessionConfig config, Throwable opened, Cancellation cancellation) {

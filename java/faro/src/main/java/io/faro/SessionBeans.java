@@ -9,6 +9,7 @@ import javax.management.Attribute;
 import javax.management.AttributeList;
 import javax.management.AttributeNotFoundException;
 import javax.management.DynamicMBean;
+import javax.management.InstanceAlreadyExistsException;
 import javax.management.JMException;
 import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanInfo;
@@ -17,8 +18,9 @@ import javax.management.ObjectName;
 
 /**
  * Registers the counters of one session with the platform's MBean server. There is one bean for the session ({@code
- * io.faro:type=Session,session=0-4294967296}), one for each worker ({@code type=Worker,…,worker=2}) and one for each link
- * ({@code type=Link,…,node=1}). A bean has one attribute per counter, with the same name as in C++.
+ * io.faro:type=Session,session=0-1}), one for each worker ({@code type=Worker,…,worker=2}) and one for each link
+ * ({@code type=Link,…,node=1}). A bean has one attribute per counter, with the same name as in C++. A session is named by its
+ * node and by the first number from 1 on that no other session of the process has, of whatever class loader.
  *
  * <p>The beans refer to the session by its native handle, not by the {@link Session} object, so they do not keep a session
  * that the application has dropped from being collected. Threads: any.
@@ -29,9 +31,8 @@ final class SessionBeans {
 
   /** Registers all beans. If one cannot be registered, unregisters the others and throws. */
   SessionBeans(int node, long session) {
-    String of = ",session=" + node + "-" + session;
     SessionMetrics now = NativeMetrics.of(session);
-    register("type=Session" + of, () -> NativeMetrics.of(session).counters());
+    String of = registerSession(node, () -> NativeMetrics.of(session).counters());
     for (int i = 0; i < now.workers().size(); i++) {
       int index = i;
       register(
@@ -66,11 +67,33 @@ final class SessionBeans {
     registered.clear();
   }
 
-  private synchronized void register(String properties, Supplier<Map<String, Long>> counters) {
+  // Returns the part of its name that its workers and links have in theirs. The server decides which number is taken: what this
+  // copy of Faro counts, a copy in another class loader counts as well.
+  private String registerSession(int node, Supplier<Map<String, Long>> counters) {
+    for (int number = 1; ; number++) {
+      String of = ",session=" + node + "-" + number;
+      if (registerIfFree("type=Session" + of, counters)) {
+        return of;
+      }
+    }
+  }
+
+  private void register(String properties, Supplier<Map<String, Long>> counters) {
+    if (!registerIfFree(properties, counters)) {
+      close();
+      throw new FaroException(Code.SYSTEM_ERROR, "there is a bean " + properties + " already");
+    }
+  }
+
+  // False: there is one of that name.
+  private synchronized boolean registerIfFree(String properties, Supplier<Map<String, Long>> counters) {
     try {
       ObjectName name = new ObjectName("io.faro:" + properties);
       server.registerMBean(new Bean(counters), name);
       registered.add(name);
+      return true;
+    } catch (InstanceAlreadyExistsException taken) {
+      return false;
     } catch (JMException problem) {
       close();
       throw new FaroException(Code.SYSTEM_ERROR, "no bean " + properties + ": " + problem, problem);

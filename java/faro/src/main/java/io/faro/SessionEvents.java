@@ -32,9 +32,7 @@ final class SessionEvents {
     FaroException.checked(listen(session));
     if (!started) {
       started = true;
-      Thread thread = new Thread(this::run, name);
-      thread.setDaemon(true);
-      thread.start();
+      DaemonThread.start(name, this::run, told.getClass());
     }
   }
 

@@ -14,6 +14,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Instant;
 import java.util.function.Consumer;
 
 /**
@@ -24,13 +25,14 @@ import java.util.function.Consumer;
  * locked; if it no longer exists once the lock is held, another one is made.
  *
  * <p>A lock of this kind ends when this process closes the file through any descriptor. Only the loader opens it as
- * well, and has mapped it by the time it closes it.
+ * well, and has mapped it by the time it closes it. So this process leaves its own files alone, and knows them by their
+ * names: the number of the process alone would not tell, since in containers each JVM has number 1.
  *
  * <p>Threads: one at a time; any number of files.
  */
 final class UnpackedFile implements AutoCloseable {
   private static final String PREFIX = "libfaro-unpacked-";
-  private static final String OF_THIS_PROCESS = PREFIX + ProcessHandle.current().pid() + "-";
+  private static final String OF_THIS_PROCESS = PREFIX + thisProcess() + "-";
 
   private final Path path;
   private final FileChannel channel;
@@ -60,6 +62,22 @@ final class UnpackedFile implements AutoCloseable {
 
   Path path() {
     return path;
+  }
+
+  // Its number, when it has started, and among which processes it has that number: for all class loaders of this JVM alike.
+  private static String thisProcess() {
+    ProcessHandle process = ProcessHandle.current();
+    long started = process.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
+    return process.pid() + "." + Long.toString(started, Character.MAX_RADIX) + "." + numbering();
+  }
+
+  // The PID namespace; "" if nothing tells.
+  private static String numbering() {
+    try {
+      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString().replaceAll("[^0-9]", "");
+    } catch (IOException | RuntimeException unknown) {
+      return "";
+    }
   }
 
   /** For reading; nobody else may close it. */

@@ -1,21 +1,28 @@
 package io.faro;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.io.IOException;
 import java.io.InputStream;
 
 /**
  * The jar's libfaro_verbs.so, unpacked while a session opens. Native code loads it then, if a link could use RDMA and
- * libibverbs is present, and keeps it loaded. It is not unpacked if the configuration names another file.
+ * libibverbs is present, and keeps it loaded under that path, for those that open later. It is not unpacked if the
+ * configuration names another file.
  *
  * <p>Threads: one at a time.
  */
 final class VerbsModule implements AutoCloseable {
   private static final String ENVIRONMENT = "FARO_VERBS_MODULE";
 
-  private final UnpackedFile file; // null: not unpacked
+  private static volatile String loaded; // the path that it was loaded from; null: it was not
 
-  private VerbsModule(UnpackedFile file) {
+  private final UnpackedFile file; // null: not unpacked
+  private final String path; // null: the configuration's
+
+  private VerbsModule(UnpackedFile file, String path) {
     this.file = file;
+    this.path = path;
   }
 
   /** Never fails: without the file, native code reports what it has tried. */
@@ -27,18 +34,26 @@ final class VerbsModule implements AutoCloseable {
             || (config.usesEnvironment() && System.getenv(ENVIRONMENT) != null)
             || System.getProperty(NativeLibrary.FILE_PROPERTY) != null;
     if (!wanted || named) {
-      return new VerbsModule(null);
+      return new VerbsModule(null, null);
+    }
+    String before = loaded;
+    if (before != null) {
+      return new VerbsModule(null, before);
     }
     try (InputStream library = NativeLibrary.resource("libfaro_verbs.so")) {
-      return new VerbsModule(library == null ? null : UnpackedFile.of(library, NativeLibrary.folder()));
+      if (library == null) {
+        return new VerbsModule(null, null);
+      }
+      UnpackedFile file = UnpackedFile.of(library, NativeLibrary.folder());
+      return new VerbsModule(file, file.path().toString());
     } catch (IOException unusable) {
-      return new VerbsModule(null);
+      return new VerbsModule(null, null);
     }
   }
 
   /** The configuration, with this module. */
   SessionConfig in(SessionConfig config) {
-    return file == null ? config : config.with(Setting.VERBS_MODULE, file.path().toString());
+    return path == null ? config : config.with(Setting.VERBS_MODULE, path);
   }
 
   /** Deletes the file. */
@@ -46,6 +61,9 @@ final class VerbsModule implements AutoCloseable {
   public void close() {
     try {
       if (file != null) {
+        if (NativeLibrary.hasLoaded(path.getBytes(UTF_8))) {
+          loaded = path;
+        }
         file.close();
       }
     } catch (IOException stays) {

@@ -30,6 +30,9 @@ class ArgumentsTest {
     refused("5 digits, -1 of them", () -> Column.decimal(5, -1, false));
     refused("DECIMAL_18 with scale 19", () -> new Column(ColumnType.DECIMAL_18, false, 19));
     refused("DECIMAL_38 with scale 39", () -> new Column(ColumnType.DECIMAL_38, false, 39));
+    refused("precision 19", () -> new Column(ColumnType.DECIMAL_18, false, 2, 19));
+    refused("precision 1", () -> new Column(ColumnType.DECIMAL_18, false, 2, 1));
+    refused("precision 1", () -> new Column(ColumnType.LONG, false, 0, 1));
     refused("39 digits", () -> Column.decimal(39, 0, false));
     assertEquals(18, Column.decimal(18, 18, true).scale());
   }

@@ -1,6 +1,7 @@
 package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -42,6 +43,7 @@ class LogTest {
     assertEquals(1, told.size(), seen::toString);
     assertEquals(Level.WARNING, told.get(0).getLevel());
     assertEquals("io.faro", told.get(0).getLoggerName());
+    assertNull(told.get(0).getSourceClassName(), "the class that passes lines on has not said it");
   }
 
   @Test

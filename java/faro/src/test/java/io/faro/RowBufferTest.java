@@ -163,7 +163,7 @@ class RowBufferTest {
             CompletionException.class,
             () -> CompletableFuture.supplyAsync(() -> buffer.read(RowCodecs.LONG, 0, 8)).join());
     assertEquals(Code.WRONG_STATE, ((FaroException) refused.getCause()).code());
-    assertTrue(refused.getCause().getMessage().startsWith("the row buffer belongs to Thread["));
+    assertTrue(refused.getCause().getMessage().startsWith("the row buffer belongs to thread \""));
     buffer.releaseOwnership();
     assertEquals(5L, CompletableFuture.supplyAsync(() -> buffer.read(RowCodecs.LONG, 0, 8)).join());
   }
