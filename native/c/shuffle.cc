@@ -37,7 +37,7 @@ faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
   frames.cursor_bytes = sizeof(faro_cursor);
 }
 
-// The claim goes when the shuffle has taken the worker over, as closing does from any thread.
+// The claim goes last: it keeps what is behind the shuffle.
 void faro_shuffle::close() noexcept {
   shuffle.close();
   claim.abort();

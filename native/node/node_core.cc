@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/each.h"
 #include "base/error.h"
@@ -43,6 +44,31 @@ Status why_left(const session::Membership& membership, const shuffle::QueryTable
     return base::error(Code::peer_lost, "{} closed its session", peer);
   return base::error(Code::peer_lost, "{} let go of {}, which is drained, or closed its session",
                      peer, membership.nodes()[membership.node()].name);
+}
+
+// What links have asked of their devices is counted in pieces; here it is added up for the file.
+void count_network(session::Membership& membership) noexcept {
+  counters::CounterFile& file = membership.counters();
+  counters::count(file.node().ticks);
+  // Of links that are gone as well: what they have counted since the last time.
+  for (std::optional<uint32_t> node = membership.next_counting(0); node;
+       node = membership.next_counting(*node + 1)) {
+    transport::LinkCounters sum;
+    membership.link(*node)->add_counters(sum);
+    counters::PeerCounters& shown = file.peer(*node);
+#define FARO_NETWORK_COUNTER(id, name, kind, help) \
+  counters::set(shown.name, sum.name.load(std::memory_order_relaxed));
+#include "counters/counters.def"
+  }
+}
+
+std::string who_is_busy(const std::vector<std::unique_ptr<shuffle::LocalWorker>>& workers,
+                        const ring::ReadyWatch& ready_watch) {
+  const auto busy =
+      std::find_if(workers.begin(), workers.end(), [](const auto& w) { return w->is_busy(); });
+  if (busy != workers.end())
+    return fmt::format("worker {} is still inside a call or holds batches", (*busy)->number());
+  return ready_watch.is_busy() ? "a callback of on_ready() has still not returned" : "";
 }
 
 }  // namespace
@@ -223,24 +249,14 @@ void NodeCore::on_tick(base::Nanoseconds now) {
   queries_->on_tick(now);
   nodes().on_tick();
   events_.tell_failed_queries();
-  count_network();
+  count_network(*membership_);
 }
 
-// What links have asked of their devices is counted in pieces; here it is added up for the file.
-void NodeCore::count_network() noexcept {
-  counters::CounterFile& file = membership_->counters();
-  counters::count(file.node().ticks);
-  // Of links that are gone as well: what they have counted since the last time.
-  for (std::optional<uint32_t> node = membership_->next_counting(0); node;
-       node = membership_->next_counting(*node + 1)) {
-    transport::LinkCounters sum;
-    membership_->link(*node)->add_counters(sum);
-    counters::PeerCounters& shown = file.peer(*node);
-#define FARO_NETWORK_COUNTER(id, name, kind, help) \
-  counters::set(shown.name, sum.name.load(std::memory_order_relaxed));
-#include "counters/counters.def"
-  }
+base::Nanoseconds NodeCore::next_due() const noexcept {
+  return early_.is_over() ? queries_->next_due() : base::kForever;
 }
+
+void NodeCore::on_due(base::Nanoseconds now) { queries_->on_due(now); }
 
 void NodeCore::send(uint32_t node, const wire::QueryMessage& message) {
   membership_->send(node, wire::encode(message));
@@ -253,6 +269,14 @@ void NodeCore::fail_peer(uint32_t node, const Status& cause) {
 // The network thread comes for it by a message of no bytes, or, if there is no memory for that, at its next tick.
 void NodeCore::query_failed(const QueryId& query, const Status& cause) {
   if (events_.query_failed(query, cause)) membership_->send(membership_->node(), {});
+}
+
+// A message of no bytes, or, if there is no memory for that, the next tick.
+void NodeCore::look_soon() {
+  try {
+    membership_->send(membership_->node(), {});
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void NodeCore::alert_workers() {
@@ -304,7 +328,7 @@ Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
   ring::DoorbellLine line{};  // nobody rings it
   ring::Doorbell doorbell(&line);
   for (;;) {
-    const std::string who = who_is_busy();
+    const std::string who = who_is_busy(workers_, ready_watch_);
     if (who.empty()) return Status::Ok();
     if (membership_->clock().now_ns() >= deadline) {
       Status status = base::error(
@@ -317,14 +341,6 @@ Status NodeCore::wait_for_workers(base::Nanoseconds deadline) {
     doorbell.arm();
     close_waiter_->sleep(doorbell, kCloseLookInterval);
   }
-}
-
-std::string NodeCore::who_is_busy() const {
-  const auto busy =
-      std::find_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->is_busy(); });
-  if (busy != workers_.end())
-    return fmt::format("worker {} is still inside a call or holds batches", (*busy)->number());
-  return ready_watch_.is_busy() ? "a callback of on_ready() has still not returned" : "";
 }
 
 // --- metrics

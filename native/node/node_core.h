@@ -50,7 +50,6 @@ class NodeCore final : public session::Observer,
   SessionEvents& events() noexcept { return events_; }
   shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
-  uint32_t worker_count() const noexcept { return membership_->worker_count(); }
 
   /// As Session::close. Waits by the waiter and the clock that were passed in.
   Status close();
@@ -70,10 +69,13 @@ class NodeCore final : public session::Observer,
   void on_number_free(uint32_t node) override;
   void on_links_changed() override;
   void on_tick(base::Nanoseconds now) override;
+  base::Nanoseconds next_due() const noexcept override;
+  void on_due(base::Nanoseconds now) override;
 
   // shuffle::QueryEnvironment
   void send(uint32_t node, const wire::QueryMessage& message) override;
   void alert_workers() override;
+  void look_soon() override;
   void fail_peer(uint32_t node, const Status& cause) override;
   void query_failed(const QueryId& query, const Status& cause) override;
   void let_go(uint32_t node) override;
@@ -84,13 +86,11 @@ class NodeCore final : public session::Observer,
  private:
   NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
   void start(const NodeEnvironment& environment);
-  void count_network() noexcept;
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   template <typename Cause, typename Tell>
   bool end_peer(uint32_t node, Cause cause, Tell tell);
   bool lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
-  std::string who_is_busy() const;
 
   shuffle::NodeLife life_;
   const base::Settings settings_;

@@ -160,7 +160,7 @@ uint32_t Session::node() const noexcept { return core_->membership().node(); }
 uint32_t Session::node_count() const noexcept {
   return static_cast<uint32_t>(core_->membership().nodes().size());
 }
-uint32_t Session::worker_count() const noexcept { return core_->worker_count(); }
+uint32_t Session::worker_count() const noexcept { return core_->membership().worker_count(); }
 uint32_t Session::first_worker(uint32_t node) const noexcept {
   return node < node_count() ? core_->membership().nodes()[node].first_worker : worker_count();
 }

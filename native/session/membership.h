@@ -69,6 +69,10 @@ class Observer {
   virtual void on_links_changed() = 0;
   /// Called at least once per heartbeat interval, for time limits.
   virtual void on_tick(base::Nanoseconds now) = 0;
+  /// When on_due is to be called next. Whoever makes it sooner sends a message to the own node, so that the network thread
+  /// looks again.
+  virtual base::Nanoseconds next_due() const noexcept { return base::kForever; }
+  virtual void on_due(base::Nanoseconds now) { (void)now; }
 };
 
 class Membership {

@@ -194,7 +194,7 @@ base::Nanoseconds Roster::next_deadline() const {
       std::min(monitor_.next_deadline(phase_ == Phase::open), admission_.next_deadline());
   if (is_closing) next = std::min(next, closing_deadline_);
   if (!linking()) return next;
-  return std::min({next, wants_.next_deadline(), mender_.next_deadline()});
+  return std::min({next, wants_.next_deadline(), mender_.next_deadline(), observer_.next_due()});
 }
 
 // Call it only when all connections have been read.
@@ -204,6 +204,7 @@ void Roster::look_at_times() {
   each.run([&] { monitor_.check(now, phase_ == Phase::open); });
   each.run([&] { admission_.check_deadlines(now); });
   if (monitor_.beat() && linking()) each.run([&] { observer_.on_tick(now); });
+  if (linking() && now >= observer_.next_due()) each.run([&] { observer_.on_due(now); });
   if (linking() && !(opening_ && opening_->failed())) {
     each.run([&] { wants_.advance(now); });
     each.run([&] { mender_.advance(now); });

@@ -62,8 +62,10 @@ Outcome LocalWorker::fail(Status status) noexcept {
   return Outcome::failed;
 }
 
+// Alerts are looked at by the next call, too, as long as something is left to tell.
 bool LocalWorker::handle_alerts() {
-  const bool is_all = link_lanes_.rebind(!shuffles_.empty());
+  tell_abandoned();
+  const bool is_all = link_lanes_.rebind(!shuffles_.empty()) && abandoned_.empty();
   for (const auto& shuffle : shuffles_) {
     if (shuffle->query()->failed()) {
       shuffle->drop_rows();
@@ -89,21 +91,60 @@ void LocalWorker::send_queued() {
   sweep();
 }
 
+// --- queries that it leaves before their end
+
+void LocalWorker::abandon(const std::shared_ptr<Query>& query, const Status& cause) {
+  if (std::ranges::find(abandoned_, query) == abandoned_.end()) abandoned_.push_back(query);
+  context_.queries.abandon(*query, number(), cause, context_.now());
+  ownership_.look_again();
+}
+
+void LocalWorker::tell_abandoned() noexcept {
+  std::erase_if(abandoned_, [this](const std::shared_ptr<Query>& query) {
+    if (spares_ == Spares::all || (spares_ == Spares::one && query->id == spared_)) return false;
+    try {
+      context_.queries.tell_abandoned(*query, number());
+    } catch (const std::bad_alloc&) {
+      context_.queries.fail_for_memory(*query);
+    }
+    return true;
+  });
+}
+
+Status LocalWorker::enter(Spares spares, const QueryId& spared) {
+  spares_ = spares;
+  spared_ = spared;
+  Status status = ownership_.enter();
+  spares_ = Spares::none;
+  return status;
+}
+
 // --- waiting for a condition
 
+// A call that only looks says by its condition what it is about.
+Outcome LocalWorker::look(const std::function<bool()>& condition, Spares spares) {
+  if (Status status = enter(spares); !status.ok()) return fail(std::move(status));
+  const bool tells = !abandoned_.empty();
+  const Outcome outcome = ownership_.look_at(condition);
+  if (tells) tell_abandoned();
+  return outcome;
+}
+
 Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wait) {
-  const auto attempt = [&] { return ownership_.look_at(condition, status_); };
+  Spares spares = Spares::all;
+  const auto attempt = [&] { return look(condition, std::exchange(spares, Spares::none)); };
   if (wait.is_none()) return wait_loop_.run<WaitLoop::For::condition>(attempt);
   if (Status status = ownership_.check_may_wait(wait); !status.ok()) return fail(std::move(status));
   return wait_loop_.wait<WaitLoop::For::condition>(attempt, wait);
 }
 
 Outcome LocalWorker::arm(const std::function<bool()>& progress, Progress what) {
-  Status status = ownership_.enter();
+  Status status = enter(Spares::all);
   if (status.ok()) status = ownership_.check_may_wait(Wait::forever());
   if (status.ok()) status = readiness_.reset();
   if (!status.ok()) return fail(std::move(status));
-  const auto attempt = [&] { return ownership_.look_at(progress, status_); };
+  Spares spares = Spares::all;
+  const auto attempt = [&] { return look(progress, std::exchange(spares, Spares::none)); };
   base::Nanoseconds sleep_ns = 0;
   const Outcome outcome = wait_loop_.arm_unless(attempt, sleep_ns, what == Progress::call);
   if (outcome == Outcome::would_wait) status = readiness_.watch(sleep_ns);
@@ -120,6 +161,19 @@ Status LocalWorker::check_closed(const QueryId& id) const {
                        id.to_string(), number(), shuffle->spec().stage);
   }
   return Status::Ok();
+}
+
+// What is open of the query is closed as a consequence.
+void LocalWorker::fail_part(Query& query, const Status& failure) {
+  context_.queries.fail(query, part_failed(number(), failure));
+  const auto is_open = [&](const auto& shuffle) {
+    return !shuffle->is_closed() && shuffle->query().get() == &query;
+  };
+  while (query.failed()) {
+    const auto open = std::ranges::find_if(shuffles_, is_open);
+    if (open == shuffles_.end()) break;
+    (*open)->end();  // may destroy it
+  }
 }
 
 // One that has ended before, by a try_ that had to wait, the node may have forgotten since.
@@ -139,14 +193,15 @@ bool LocalWorker::is_sending(const Query& query) const {
 
 Outcome LocalWorker::end_query(const QueryId& id, const Status& failure, Wait wait) {
   const auto answer = [&](const Status& status) { return fail(status.of_query(id)); };
-  if (Status status = ownership_.enter(); !status.ok()) return answer(status);
+  if (Status status = enter(Spares::one, id); !status.ok()) return answer(status);
   if (!wait.is_none()) {
     if (Status status = ownership_.check_may_wait(wait); !status.ok()) return answer(status);
   }
-  if (Status status = check_closed(id); !status.ok()) return answer(status);
   const Result<std::shared_ptr<Query>> query = query_to_end(id);
+  if (query.ok() && !failure.ok()) fail_part(**query, failure);
+  tell_abandoned();
+  if (Status status = check_closed(id); !status.ok()) return answer(status);
   if (!query.ok()) return answer(query.status());
-  if (!failure.ok()) context_.queries.fail(**query, part_failed(number(), failure));
   const auto attempt = [&] { return attempt_end(*query); };
   return wait.is_none() ? wait_loop_.run(attempt) : wait_loop_.wait(attempt, wait);
 }
@@ -303,11 +358,17 @@ void LocalWorker::closed() noexcept {
 }
 
 void LocalWorker::sweep() noexcept {
-  std::erase_if(shuffles_, [this](const std::unique_ptr<OpenShuffle>& shuffle) {
-    if (!shuffle->is_disposable()) return false;
+  size_t kept = 0;
+  for (std::unique_ptr<OpenShuffle>& each : shuffles_) {
+    std::unique_ptr<OpenShuffle> shuffle = std::move(each);
+    if (!shuffle->is_over()) {
+      shuffles_[kept++] = std::move(shuffle);
+      continue;
+    }
     if (const StageSender* const sender = shuffle->sender()) slots_[sender->slot()] = false;
-    return true;
-  });
+    if (shuffle->has_handle()) shuffle.release()->leave_to_handle();
+  }
+  shuffles_.resize(kept);
   receive_side_.inboxes().sweep();
 }
 

@@ -68,7 +68,10 @@ class LocalWorker final : private WorkForOthers {
   /// A call of the worker waits, or the engine holds batches in place. Threads: any.
   bool is_busy() const noexcept { return holds_batches() || wait_loop_.is_waiting(); }
 
-  /// For OpenShuffle: its handle is closed; nothing refers to it any more. May destroy it.
+  /// For OpenShuffle, which is closed before its end: that is why the query fails if the worker gives no better cause.
+  /// Throws: std::bad_alloc.
+  void abandon(const std::shared_ptr<Query>& query, const Status& cause);
+  /// For OpenShuffle: it is closed; nothing refers to it any more. May destroy it.
   void closed() noexcept;
   void sweep() noexcept;
 
@@ -86,13 +89,24 @@ class LocalWorker final : private WorkForOthers {
   }
   void ask(base::Nanoseconds now) override { receive_side_.inboxes().ask(now); }
 
+  /// Of which queries a call does not tell that the worker has closed shuffles of them before their end.
+  enum class Spares : uint8_t {
+    none,
+    one,  // it ends that query, perhaps by a better cause
+    all,  // what it is about is said by the calls of a condition
+  };
+
   bool handle_alerts();
+  Status enter(Spares spares, const QueryId& spared = {});
+  Outcome look(const std::function<bool()>& condition, Spares spares);
+  void tell_abandoned() noexcept;
   Outcome fail(Status status) noexcept;
   Status complete(ShuffleSpec& spec) const;
   Result<Shuffle> make_shuffle(ShuffleSpec spec);
   Status check_unopened(const ShuffleSpec& spec, const Query& query);
   uint16_t take_slot();
   Status check_closed(const QueryId& id) const;
+  void fail_part(Query& query, const Status& failure);
   Result<std::shared_ptr<Query>> query_to_end(const QueryId& id);
   bool is_sending(const Query& query) const;
   Outcome attempt_end(const std::shared_ptr<Query>& query);
@@ -110,6 +124,10 @@ class LocalWorker final : private WorkForOthers {
   std::vector<bool> slots_;  // in use
   /// This worker's part of them is over, the outcome was not taken yet.
   std::vector<std::shared_ptr<Query>> ending_;
+  /// It has closed shuffles of them before their end, and has given no better cause.
+  std::vector<std::shared_ptr<Query>> abandoned_;
+  Spares spares_ = Spares::none;
+  QueryId spared_;
   Status status_;
 };
 

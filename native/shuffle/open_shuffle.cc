@@ -35,13 +35,18 @@ uint32_t OpenShuffle::own_receiver() const noexcept {
   return static_cast<uint32_t>(found - spec().receivers.begin());
 }
 
-Status OpenShuffle::send_as(std::string_view format) {
+Status OpenShuffle::check_open() {
   FARO_RETURN_IF_ERROR(enter_worker());
+  return closed_ ? query()->cause() : Status::Ok();
+}
+
+Status OpenShuffle::send_as(std::string_view format) {
+  FARO_RETURN_IF_ERROR(check_open());
   return sender_ ? sender_->send_as(format) : Status::Ok();
 }
 
 Status OpenShuffle::receive_as(std::string_view format) {
-  FARO_RETURN_IF_ERROR(enter_worker());
+  FARO_RETURN_IF_ERROR(check_open());
   return receiver_ ? receiver_->receive_as(format) : Status::Ok();
 }
 
@@ -61,9 +66,12 @@ Status OpenShuffle::cancel(std::string_view reason) {
 }
 
 // Closed by whoever has not seen it to its end: the others would wait forever, or take what is missing for the end.
+// Why it did not is mostly said later.
 void OpenShuffle::abandon(std::string_view what) {
-  fail_query(base::error(Code::query_cancelled, "worker {} closed its {}{}", worker().number, what,
-                         std::uncaught_exceptions() > 0 ? ", by an exception" : ""));
+  const Status cause =
+      base::error(Code::query_cancelled, "worker {} closed its {}{}", worker().number, what,
+                  std::uncaught_exceptions() > 0 ? ", by an exception" : "");
+  local_worker_.abandon(query(), cause.of_stage(spec().stage));
 }
 
 void OpenShuffle::cancel_if_unfinished() {
@@ -76,10 +84,21 @@ void OpenShuffle::cancel_if_unfinished() {
 }
 
 void OpenShuffle::close() noexcept {
-  if (closed_ || worker().node.forked()) return;
-  // Also from a thread that does not own the worker: whoever destroys a shuffle after its worker's
-  // thread has ended. That nobody is inside a call is the caller's promise.
-  gate_.ownership.adopt();
+  if (worker().node.forked()) return;
+  has_handle_ = false;
+  const std::shared_ptr<const void> node = keep_alive_;  // outlives this object
+  if (left_to_handle_) {
+    delete this;
+    return;
+  }
+  // Also from a thread that does not own the worker: a collector's, or that of whoever destroys a shuffle after its worker's
+  // thread has ended.
+  const Ownership::Loan loan(gate_.ownership);
+  if (!is_referenced()) keep_alive_ = nullptr;
+  closed_ ? local_worker_.sweep() : end();
+}
+
+void OpenShuffle::end() noexcept {
   if (sender_) sender_->abort_claim();
   (void)guarded([&] {
     cancel_if_unfinished();
@@ -89,15 +108,14 @@ void OpenShuffle::close() noexcept {
   if (sender_) sender_->abandon_frames();
   if (receiver_) receiver_->close();
   closed_ = true;
-  std::shared_ptr<const void> last;
-  if (!is_referenced()) last = std::move(keep_alive_);
-  local_worker_.closed();  // may destroy this object, `last` then the node
+  local_worker_.closed();  // may destroy this object
 }
 
 void OpenShuffle::unreferenced() noexcept {
   if (!closed_) return;
-  const std::shared_ptr<const void> last = std::move(keep_alive_);
-  local_worker_.sweep();  // may destroy this object, `last` then the node
+  const std::shared_ptr<const void> node = keep_alive_;  // outlives this object
+  if (!has_handle_) keep_alive_ = nullptr;
+  local_worker_.sweep();  // may destroy this object
 }
 
 }  // namespace faro::shuffle

@@ -15,7 +15,8 @@ namespace faro::shuffle {
 class LocalWorker;
 
 /// Lives until its handle is closed, none of its frames is queued and no batch or claim refers to it; keeps the
-/// memory of its node as long.
+/// memory of its node as long. It is closed by its handle, or before that by its worker, if its part of the query fails:
+/// then it answers all calls by an error, and belongs to its handle.
 ///
 /// Threads: those of the worker.
 class OpenShuffle final : public ShuffleContext {
@@ -41,16 +42,24 @@ class OpenShuffle final : public ShuffleContext {
   Status receive_as(std::string_view format);
 
   Status cancel(std::string_view reason);
+  /// Of the handle, which is no more. May destroy this object.
   void close() noexcept;
+  /// Closes all but the handle. May destroy this object.
+  void end() noexcept;
   bool is_closed() const noexcept { return closed_; }
-  bool is_disposable() const noexcept {
+  /// Nothing is left of it at its worker.
+  bool is_over() const noexcept {
     return closed_ && !is_referenced() && !(sender_ && sender_->has_queued());
   }
+  bool has_handle() const noexcept { return has_handle_; }
+  /// The worker lets go of it, which is over.
+  void leave_to_handle() noexcept { left_to_handle_ = true; }
 
   void drop_rows() override;
 
  private:
   void unreferenced() noexcept override;
+  Status check_open();
   void abandon(std::string_view what);
   void cancel_if_unfinished();
 
@@ -61,6 +70,8 @@ class OpenShuffle final : public ShuffleContext {
   std::optional<StageReceiver> receiver_;
   bool rows_dropped_ = false;
   bool closed_ = false;
+  bool has_handle_ = true;
+  bool left_to_handle_ = false;
 };
 
 }  // namespace faro::shuffle

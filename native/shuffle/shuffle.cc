@@ -10,7 +10,13 @@
 namespace faro {
 namespace {
 
-Status not_open() { return Status(Code::closed, "the shuffle is not open"); }
+Status check_open(const shuffle::OpenShuffle* core) {
+  if (core == nullptr) return Status(Code::closed, "the shuffle is not open");
+  if (!core->is_closed()) return Status::Ok();
+  return base::error(Code::closed,
+                     "the shuffle of stage {} was closed as worker {} has ended query {}",
+                     core->spec().stage, core->worker().number, core->query()->id.to_string());
+}
 
 Status check_side(const shuffle::OpenShuffle& core, bool is_there, std::string_view what) {
   if (is_there) return Status::Ok();
@@ -23,7 +29,7 @@ Status check_side(const shuffle::OpenShuffle& core, bool is_there, std::string_v
 }  // namespace
 
 Result<ShuffleSender> Shuffle::sender() const {
-  if (core_ == nullptr) return not_open();
+  FARO_RETURN_IF_ERROR(check_open(core_));
   FARO_RETURN_IF_ERROR(check_side(*core_, core_->sender() != nullptr, "sender"));
   ShuffleSender made;
   describe(made);
@@ -31,7 +37,7 @@ Result<ShuffleSender> Shuffle::sender() const {
 }
 
 Status Shuffle::check_sender(size_t row_bytes) const {
-  if (core_ == nullptr) return not_open();
+  FARO_RETURN_IF_ERROR(check_open(core_));
   FARO_RETURN_IF_ERROR(check_side(*core_, core_->sender() != nullptr, "sender"));
   if (spec().row_bytes == row_bytes) return Status::Ok();
   return base::error(Code::invalid_argument, "stage {}: rows of {} bytes, but row_bytes = {}",
@@ -49,12 +55,14 @@ void Shuffle::describe(ShuffleSender& sender) const {
 detail::SendKernels Shuffle::kernels() const { return core_->sender()->kernels(); }
 
 Result<ShuffleReceiver> Shuffle::receiver() const {
-  if (core_ == nullptr) return not_open();
+  FARO_RETURN_IF_ERROR(check_open(core_));
   FARO_RETURN_IF_ERROR(check_side(*core_, core_->receiver() != nullptr, "receiver"));
   ShuffleReceiver made;
   made.receiver_ = core_->receiver();
   return made;
 }
+
+bool Shuffle::is_open() const noexcept { return core_ != nullptr && !core_->is_closed(); }
 
 const ShuffleSpec& Shuffle::spec() const noexcept {
   static const ShuffleSpec none;
@@ -66,13 +74,13 @@ ShuffleMetrics Shuffle::metrics() const {
 }
 
 Status Shuffle::status() const {
-  if (core_ == nullptr) return not_open();
+  if (core_ == nullptr) return check_open(core_);
   const bool has_failed = core_->status().ok() && core_->query()->failed();
   return has_failed ? core_->query()->cause() : core_->status();
 }
 
 Status Shuffle::cancel(std::string_view reason) {
-  return core_ == nullptr ? not_open() : core_->cancel(reason);
+  return core_ == nullptr ? check_open(core_) : core_->cancel(reason);
 }
 
 void Shuffle::close() noexcept {

@@ -678,7 +678,6 @@ static void fail_part(struct cluster* cluster, int node) {
   faro_shuffle* shuffle = cluster->shuffles[node];
   faro_outcome outcome;
   if (node == 1) {
-    faro_shuffle_destroy(shuffle);
     outcome = faro_worker_end_query(cluster->workers[1], &cluster->query, FARO_CODE_QUERY_FAILED,
                                     "the table is gone", FARO_WAIT_FOREVER);
   } else {
@@ -695,6 +694,15 @@ static void fail_part(struct cluster* cluster, int node) {
   CHECK(error.category == FARO_CATEGORY_QUERY && error.has_query == 1 &&
         memcmp(&error.query, &cluster->query, sizeof error.query) == 0);
   CHECK(error.has_node == 1 && error.node == 1);
+  CHECK(strcmp(error.message, "worker 1 failed: the table is gone") == 0);
+  if (node == 1) { /* what was open is closed */
+    const uint64_t row = 1;
+    FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_QUERY_FAILED);
+    REFUSED(faro_sender_name_format(shuffle, "late"), FARO_CODE_QUERY_FAILED);
+    REFUSED(faro_receiver_name_format(shuffle, "late"), FARO_CODE_QUERY_FAILED);
+    OK(faro_shuffle_close(shuffle));
+    faro_shuffle_destroy(shuffle);
+  }
 }
 
 static void end_cancelled(struct cluster* cluster, int node) {

@@ -136,6 +136,42 @@ TEST_F(ShuffleApi, a_sender_closed_without_finish_cancels_its_query) {
                 {"worker 0", "stage 0", "without finish"});
 }
 
+TEST_F(ShuffleApi, a_session_that_closes_tells_of_a_sender_that_was_closed_without_finish) {
+  const QueryId id = open_and_begin(2);
+  Shuffle receiver = open_shuffle(worker(1), spec(id, 0, 8, {0}, {1}));
+  open_shuffle(worker(0), spec(id, 0, 8, {0}, {1})).close();
+  EXPECT_TRUE(is_ok(session(0).close()));
+  Batch batch;
+  expect_failed(receiver.receiver()->receive(batch), receiver, Code::query_cancelled,
+                {"worker 0", "stage 0", "without finish"});
+}
+
+TEST_F(ShuffleApi, a_shuffle_that_another_thread_closes_leaves_the_worker_to_its_owner) {
+  open(1);
+  for (const bool owner_lives : {true, false}) {
+    SCOPED_TRACE(owner_lives);
+    const QueryId id = session().begin_query();
+    Shuffle shuffle;
+    const auto open_one = [&] { shuffle = open_shuffle(worker(), spec(id, 0, 8)); };
+    if (owner_lives) {
+      open_one();
+    } else {
+      worker().release_ownership();
+      std::thread(open_one).join();
+      EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
+    }
+    EXPECT_EQ(shuffle.sender()->finish(Wait::none()),
+              owner_lives ? Outcome::done : Outcome::failed);
+    std::thread([&] { shuffle.close(); }).join();
+    EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::done)
+        << worker().status().to_string();
+    // Nor does it own it itself.
+    std::thread([&] {
+      EXPECT_EQ(worker().wait_until([] { return true; }), Outcome::failed);
+    }).join();
+  }
+}
+
 // FINISH waits in the queue behind what was sent while a batch was held.
 TEST_F(ShuffleApi, a_sender_closed_while_its_finish_still_waits_cancels_its_query) {
   const QueryId id = open_and_begin(1, {{"ring.per_lane", "1"}});

@@ -66,6 +66,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
     require(decoded->kind == message.kind && decoded->first == message.first, "and is the same");
   }
   void alert_workers() override {}
+  void look_soon() override {}
   void let_go(uint32_t) override {}
   void want_link(uint32_t) override {
     require(false, "nodes of a fixed list are not linked on demand");

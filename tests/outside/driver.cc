@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Far above what a round takes on a busy machine: only what hangs reaches it.
-constexpr auto kPatience = std::chrono::seconds(90);
+constexpr auto kTellDelay = std::chrono::seconds(90);
 // For what the nodes say of themselves after it.
 constexpr auto kLastWords = std::chrono::seconds(3);
 
@@ -158,9 +158,9 @@ class Round {
       });
       if (all || !wrong_.empty()) return;
       const auto now = Clock::now();
-      if (now - begin_ > kPatience + kLastWords)
+      if (now - begin_ > kTellDelay + kLastWords)
         return wrong(std::string("hangs: nodes do not ") + what);
-      if (now - begin_ > kPatience && !asked) tell_all("where"), asked = true;
+      if (now - begin_ > kTellDelay && !asked) tell_all("where"), asked = true;
       listen(kill_who_is_due(now));
     }
   }

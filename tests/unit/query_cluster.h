@@ -31,6 +31,7 @@ class QueryCluster {
       cluster->wires[number][node].push_back(message);
     }
     void alert_workers() override { ++alerts; }
+    void look_soon() override { ++looks; }
     void let_go(uint32_t node) override { released.push_back(node); }
     void want_link(uint32_t node) override { wanted.push_back(node); }
     bool hold_link(uint32_t node, bool hold) noexcept override {
@@ -51,6 +52,7 @@ class QueryCluster {
     uint32_t number = 0;
     std::function<void()> sending;  // what happens before the next message is queued
     std::atomic<int> alerts = 0;    // outside the table's lock
+    std::atomic<int> looks = 0;     // that the network thread is to take
     std::vector<uint32_t> released;
     std::vector<uint32_t> wanted;
     std::set<uint32_t> held;   // whose links are held

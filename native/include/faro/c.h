@@ -438,8 +438,11 @@ faro_outcome faro_worker_arm(faro_worker* worker, faro_condition progress, void*
                              int32_t what);
 
 /* This worker's part in a query is over: its shuffles of that query must be closed. Waits for the outcome, which the issuer
- * decides when all participants have ended: done or failed. `failure`: FARO_CODE_OK, or why this worker's part has failed,
- * with `message`, which the others are told. To be repeated after would_wait or deadline. */
+ * decides when all participants have ended: done or failed; what `done` means is said at faro::Worker::end_query. `failure`:
+ * FARO_CODE_OK, or why this worker's part has failed, with `message`, which the others are told, and not that the worker has
+ * just closed shuffles of the query before their end. With a failure the shuffles that are still open are closed: calls of them
+ * fail from then on, and faro_shuffle_close and faro_shuffle_destroy do no more than they do otherwise. To be repeated after
+ * would_wait or deadline. */
 faro_outcome faro_worker_end_query(faro_worker* worker, const faro_query_id* query,
                                    faro_code failure, const char* message, int64_t wait_ns);
 
@@ -490,13 +493,14 @@ typedef struct faro_shuffle_info {
 faro_code faro_shuffle_describe(const faro_shuffle* shuffle, faro_shuffle_info* info);
 /* Why the query has failed, or the last call of this shuffle; FARO_CODE_OK if neither did. */
 faro_code faro_shuffle_status(const faro_shuffle* shuffle);
-/* Fails the query on every participant with query_cancelled and this reason. */
+/* Fails the query on every participant with query_cancelled and this reason, at once. */
 faro_code faro_shuffle_cancel(faro_shuffle* shuffle, const char* reason);
 /* What it has counted until now, told once before this call returns; also after faro_shuffle_close, until the handle is
  * destroyed. Threads: any. */
 faro_code faro_shuffle_read_metrics(const faro_shuffle* shuffle, faro_tell_shuffle tell,
                                     void* context);
-/* Closes: see faro::Shuffle. A batch of it stays valid. What else is asked of it fails with closed. Repeatable. */
+/* Closes: see faro::Shuffle. A batch of it stays valid. What else is asked of it fails with closed. Repeatable. Threads: any,
+ * for instance a collector's, while no other call of the worker is under way; the worker stays its owner's. */
 faro_code faro_shuffle_close(faro_shuffle* shuffle);
 /* Closes, and destroys the handle. */
 void faro_shuffle_destroy(faro_shuffle* shuffle);

@@ -112,12 +112,19 @@ class Worker {
   /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for
   /// the outcome, which the issuer decides when every participating worker has ended: done, or
   /// failed, of which status() is the first cause. To be repeated after would_wait, deadline or holding.
+  ///
+  /// `done` here is done on every node that learns the outcome. There is one case in which a node does not: the issuer's
+  /// process dies, or is cut off, right after it has decided. Then its own workers, and those of nodes that were told, may have
+  /// got `done`, while others get `failed` with peer_lost, which names the issuer: for them the outcome is not known. Nobody
+  /// gets `done` of a query that the issuer has not decided so. (Every commit protocol without a log has this case.)
   Outcome end_query(const QueryId& query, Wait wait = Wait::forever());
 
   /// The same after this worker's part has failed: the query fails on every participant with `failure`,
-  /// which a text "worker 3 failed: …" tells them, unless it has failed before. A worker that fails before it
-  /// opens a shuffle has to say so by this: the others wait for its rows. A failure of another category
-  /// than `query` becomes query_failed; an ok one is none. Answers as above.
+  /// which a text "worker 3 failed: …" tells them, unless it has failed before. That this worker has closed shuffles of the
+  /// query before their end, in the 100 ms before and without another call since, is no failure before (see Shuffle). Shuffles
+  /// of the query that are still open are closed: their calls answer errors from then on, and closing them later does nothing.
+  /// A worker that fails before it opens a shuffle has to say so by this: the others wait for its rows. A failure of another
+  /// category than `query` becomes query_failed; an ok one is none. Answers as above.
   Outcome end_query(const QueryId& query, const Status& failure, Wait wait = Wait::forever());
 
   /// Why the last call of this worker (not of its shuffles) answered `failed`; ok if none did.

@@ -45,11 +45,15 @@ struct ShuffleSpec {
 
 /// One shuffle at one worker. Opened by Worker::open_shuffle; its rows go through its sender and its receiver.
 ///
-/// Threads: those of its worker, one at a time (see Worker). Destruction closes. A shuffle that is
+/// Threads: those of its worker, one at a time (see Worker); any thread may close and destroy it while nobody is inside a call
+/// of the worker. Destruction closes. A shuffle that is
 /// closed before its end cancels the query on every participant, with a cause that names the worker
 /// and the stage: a sender that has not finished, and a receiver that was not told end_of_stream (of
 /// each sender, if it receives from them one by one). A receiver that needs no more rows says so by stop()
-/// before it closes. To give the participants a cause of your own, call cancel before.
+/// before it closes. That cause is a last resort. Nobody is told it at once, so that a part of the query that fails can close
+/// its shuffles first, by destructors, and say why then: what the worker's next call, Worker::end_query, gives as the cause is
+/// told alone. Otherwise the others are told after 100 ms, or before, when the worker calls anything else. What fails the query
+/// meanwhile, cancel too, is its cause.
 class Shuffle {
  public:
   Shuffle() = default;
@@ -80,15 +84,16 @@ class Shuffle {
   /// The receiving side. Errors: wrong_state if this worker is no receiver; closed.
   Result<ShuffleReceiver> receiver() const;
 
-  bool is_open() const noexcept { return core_ != nullptr; }
+  /// It was opened, and neither closed nor ended by Worker::end_query with a failure.
+  bool is_open() const noexcept;
   /// As it was opened, but with all senders and receivers named, and without `format`. Empty if it is not open.
   const ShuffleSpec& spec() const noexcept;
 
   /// Why the last call that answered `failed` did; else why the query has failed; ok if neither did.
   Status status() const;
 
-  /// Fails the query on every participant with query_cancelled and this reason. Errors: closed; the cause with which the
-  /// query has failed already.
+  /// Fails the query on every participant with query_cancelled and this reason, at once. Errors: closed; the cause with which
+  /// the query has failed already.
   Status cancel(std::string_view reason);
 
   /// What it has counted until now: rows and bytes to each receiver and from each sender, what it was blocked on, what was

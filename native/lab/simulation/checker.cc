@@ -64,7 +64,8 @@ bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
   return std::any_of(happened_.begin(), happened_.end(), [&](const Fault& fault) {
     switch (fault.kind) {
       case FaultKind::cancel:
-        return code == Code::query_cancelled && &plan_.queries[fault.query] == &query;
+        return (code == Code::query_cancelled || (code == Code::query_failed && fault.way == 2)) &&
+               &plan_.queries[fault.query] == &query;
       case FaultKind::disk_full:
         return code == Code::overflow_exhausted && plan_.concerns(query, fault.node);
       case FaultKind::death:
@@ -115,6 +116,16 @@ uint64_t Checker::never_ended_by_others(node::NodeCore& core) const {
   return count;
 }
 
+// Of a worker that has said why its part has failed.
+std::optional<uint32_t> Checker::told_of_a_close_only(const Ledger::QueryRecord& record,
+                                                      const Ending& ending) {
+  for (const uint32_t worker : record.said_why) {
+    if (ending.cause.message().starts_with(fmt::format("worker {} closed its ", worker)))
+      return worker;
+  }
+  return std::nullopt;
+}
+
 std::string Checker::check_query(uint32_t index) const {
   const QueryPlan& query = plan_.queries[index];
   const Ledger::QueryRecord& record = ledger_.queries[index];
@@ -131,6 +142,12 @@ std::string Checker::check_query(uint32_t index) const {
     if (ending.outcome == Outcome::failed && !is_excused(query, ending.cause)) {
       return fmt::format("query {} failed at worker {} without a reason: {}", index, worker,
                          ending.cause.to_string());
+    }
+    if (const auto who = told_of_a_close_only(record, ending)) {
+      return fmt::format(
+          "query {} has failed at worker {} by what worker {} has closed, and not "
+          "by why it has: {}",
+          index, worker, *who, ending.cause.to_string());
     }
     if (ending.outcome == Outcome::done && record.must_fail && !lies(query.issuer)) {
       return fmt::format("query {} is done at worker {}, but its rows cannot be complete", index,

@@ -2,6 +2,7 @@
 // order is checked where they arrive (stage_run.h); that waits end, by the world's limits.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class Checker {
  private:
   bool closed_by_who_opened_otherwise(const Fault& fault, const Status& cause) const;
   bool is_excused(const QueryPlan& query, const Status& cause) const;
+  static std::optional<uint32_t> told_of_a_close_only(const Ledger::QueryRecord& record,
+                                                      const Ending& ending);
   bool lies(uint32_t node) const;
   uint64_t never_ended_by_others(node::NodeCore& core) const;
 

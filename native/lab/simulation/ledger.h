@@ -48,7 +48,8 @@ struct Ledger {
     std::map<uint32_t, Ending> endings;  // by worker
     /// By (stage, sender): rows made, once it is about to finish.
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> rows_made;
-    std::set<uint32_t> ending;  // workers that have nothing more to send or take
+    std::set<uint32_t> ending;    // workers that have nothing more to send or take
+    std::set<uint32_t> said_why;  // workers whose part has failed, and that have said so at once
     std::set<uint32_t>
         said_to_end;  // nodes that have lied to the issuer that they ended their part well
     uint32_t at_barrier = 0;

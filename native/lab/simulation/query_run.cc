@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "shuffle/query/last_resorts.h"
+
 namespace faro::simulation {
 namespace {
 
@@ -116,6 +118,10 @@ Status QueryRun::look_for_wish() {
     (void)open->shuffle().cancel("a worker's wish");
     return Status::Ok();
   }
+  if (scene_.chance.one_in(2)) {
+    says_why_ = true;
+    return Status(Code::internal_error, "an operator has thrown");
+  }
   // Closes in the middle, which cancels unless all that is open is at its end.
   cancels_when_closed_ = std::all_of(stages.begin(), stages.end(), [](Stage& s) {
     return !s.shuffle().is_open() || (s.finished() && (s.ended() || s.stopped()));
@@ -134,8 +140,29 @@ void QueryRun::failed(const Status& cause) {
 
 void QueryRun::note(std::string what) { scene_.world.note(std::move(what)); }
 
+// Its shuffles are closed before it says why, as by destructors, or by that itself; and it may take its time in between.
+void QueryRun::end_by_failure() {
+  constexpr base::Nanoseconds kTellDelay = shuffle::LastResorts::kTellDelay;
+  part_failure_ = Status(Code::internal_error, "an operator has thrown");
+  record().must_fail |= record().said_to_end.count(scene_.node) == 0;
+  base::Nanoseconds waits = 0;
+  if (scene_.chance.one_in(2)) {
+    waits = scene_.chance.one_in(2) ? scene_.chance.below(2 * kTellDelay) : 0;
+    part_.close();
+    if (waits > 0) scene_.world.sleep(waits);
+  }
+  if (waits < kTellDelay / 2) record().said_why.insert(scene_.me);
+  (void)end(false);
+  part_.close();
+}
+
 void QueryRun::begin_to_end() {
   note(fmt::format("ends query {}", index_));
+  if (says_why_) {
+    record().ending.insert(scene_.me);
+    phase_ = Phase::ends;
+    return end_by_failure();
+  }
   part_.close();
   record().ending.insert(scene_.me);
   phase_ = Phase::ends;

@@ -39,6 +39,7 @@ class QueryRun {
   void note(std::string what);
   void leave_stages();
   void begin_to_end();
+  void end_by_failure();
 
   Scene& scene_;
   const uint32_t index_;
@@ -46,6 +47,7 @@ class QueryRun {
   Phase phase_ = Phase::opens;
   bool counted_at_barrier_ = false;
   bool cancels_when_closed_ = false;
+  bool says_why_ = false;  // its part fails, and it says so
   Status failure_;
   Status part_failure_;  // with which it ends
 };

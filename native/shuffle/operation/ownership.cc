@@ -1,6 +1,11 @@
 #include "shuffle/operation/ownership.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 
 #include "base/error.h"
 
@@ -11,6 +16,12 @@ namespace {
 const void* this_thread() noexcept {
   thread_local const char token = 0;
   return &token;
+}
+
+pid_t thread_number() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+bool lives(pid_t thread) noexcept {
+  return syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
 }
 
 /// Says in a flag that something is inside, while it is.
@@ -39,6 +50,7 @@ Status Ownership::enter() {
           "worker {} belongs to another thread; that thread has to call release_ownership() first",
           worker_.number);
     }
+    thread_.store(thread_number(), std::memory_order_relaxed);
   }
   counters::count(worker_.counters.operations);
   operation_.begin();
@@ -54,7 +66,29 @@ Status Ownership::enter() {
   return Status::Ok();
 }
 
-void Ownership::adopt() noexcept { owner_.store(this_thread(), std::memory_order_relaxed); }
+void Ownership::adopt() noexcept {
+  if (owner_.load(std::memory_order_relaxed) != this_thread()) own();
+}
+
+void Ownership::own() noexcept {
+  owner_.store(this_thread(), std::memory_order_relaxed);
+  thread_.store(thread_number(), std::memory_order_relaxed);
+}
+
+Ownership::Loan::Loan(Ownership& ownership) noexcept
+    : ownership_(ownership),
+      owner_(ownership.owner_.load(std::memory_order_relaxed)),
+      thread_(ownership.thread_.load(std::memory_order_relaxed)) {
+  ownership_.adopt();
+}
+
+Ownership::Loan::~Loan() {
+  // A thread may have the address of one that has ended.
+  if (owner_ == this_thread() && thread_ == thread_number()) return;
+  const bool goes_back = owner_ != nullptr && lives(thread_);
+  ownership_.thread_.store(thread_, std::memory_order_relaxed);
+  ownership_.owner_.store(goes_back ? owner_ : nullptr, std::memory_order_release);
+}
 
 void Ownership::alert() noexcept {
   alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1
@@ -66,11 +100,7 @@ void Ownership::wake() noexcept {
   ring::ring_doorbell(doorbell_);
 }
 
-Outcome Ownership::look_at(const std::function<bool()>& condition, Status& cause) {
-  if (Status status = enter(); !status.ok()) {
-    cause = std::move(status);
-    return Outcome::failed;
-  }
+Outcome Ownership::look_at(const std::function<bool()>& condition) {
   const Inside inside(in_condition_);
   return condition() ? Outcome::done : operation_.blocked_on().condition();
 }

@@ -12,6 +12,7 @@
 #include "faro/query.h"
 #include "faro/status.h"
 #include "shuffle/query/cluster_view.h"
+#include "shuffle/query/last_resorts.h"
 #include "shuffle/query/local_workers.h"
 #include "shuffle/query/outbound.h"
 #include "shuffle/query/query_nodes.h"
@@ -73,6 +74,9 @@ class Participant {
   /// A worker has ended: why the query fails if it was sent what it does not open any more.
   Status judge_unopened(uint32_t worker, const QueryNodes& nodes) const;
 
+  /// Of its workers that have closed shuffles before their end.
+  LastResorts& last_resorts() { return last_resorts_; }
+
   bool has_voted() const { return voted_; }
   void vote() { voted_ = true; }
 
@@ -101,6 +105,7 @@ class Participant {
   const ClusterView& cluster_;
   LocalWorkers workers_;
   QueryStages stages_;
+  LastResorts last_resorts_;
   bool used_ = false;
   bool declared_ = false;
   bool voted_ = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <set>
 #include <utility>
@@ -13,28 +14,8 @@
 #include "shuffle/query/query_messages.h"
 
 namespace faro::shuffle {
-namespace {
-
-// Every Query is one that the table has made.
-TrackedQuery& tracked(Query& query) { return static_cast<TrackedQuery&>(query); }
-const TrackedQuery& tracked(const Query& query) { return static_cast<const TrackedQuery&>(query); }
-
-void tell_failed(QueryEnvironment& environment, const Outbound& out) {
-  for (const auto& [query, cause] : out.failed) {
-    try {
-      environment.query_failed(query, cause);
-    } catch (const std::bad_alloc&) {
-      // Whoever uses it is told all the same.
-    }
-  }
-}
-
-}  // namespace
-
 QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
-    : environment_(environment),
-      context_(std::move(shape), timeouts.unopened_ns),
-      link_waits_(context_, timeouts.link_ns),
+    : AbandonedQueries(std::move(shape), environment, timeouts),
       idle_links_(context_, known_,
                   [this](uint32_t node, bool held) { return environment_.hold_link(node, held); },
                   {.idle = timeouts.idle_ns, .limit = timeouts.link_ns}) {}
@@ -42,48 +23,6 @@ QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTi
 void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
   context_.now = now;
   context_.report.show_in(file);
-}
-
-template <typename Part>
-void QueryTable::change(Part&& part) {
-  Outbound out;
-  bool alert = false;
-  try {
-    const std::lock_guard lock(mutex_);
-    alert = part(out);
-    drains_.advance(out);
-    if (context_.cluster.nodes_change()) link_waits_.hold(out);
-    queue_locked(out);
-  } catch (...) {
-    {
-      std::lock_guard lock(mutex_);
-      unsent_.take(std::move(out));  // at the next tick
-    }
-    environment_.alert_workers();
-    throw;
-  }
-  if (alert) environment_.alert_workers();
-  tell_failed(environment_, out);
-}
-
-// Workers see an outcome at once. Whoever closes the session then gets the lock only when the peers' OUTCOMEs are queued, so
-// that his BYE stands behind them.
-void QueryTable::queue_locked(Outbound& out) {
-  const auto each = [](auto& list, const auto& queue) {
-    for (; !list.empty(); list.pop_front()) queue(list.front());
-  };
-  try {
-    each(out.messages, [&](const auto& m) { environment_.send(m.first, m.second); });
-    each(out.offenders, [&](const auto& offender) {
-      const auto& [node, cause] = offender;
-      // What this node's own workers do wrong they are told themselves.
-      if (node != context_.cluster.own()) environment_.fail_peer(node, cause);
-    });
-    each(out.let_go, [&](uint32_t node) { environment_.let_go(node); });
-    each(out.wanted, [&](uint32_t node) { environment_.want_link(node); });
-  } catch (const std::bad_alloc&) {
-    unsent_.take(std::move(out));  // at the next tick
-  }
 }
 
 // --- which queries there are
@@ -454,7 +393,7 @@ void QueryTable::on_tick(base::Nanoseconds now) {
 }
 
 bool QueryTable::tick_locked(Outbound& out) {
-  bool alert = false;
+  bool alert = tell_due(context_.now, out);
   if (some_must_fail_.exchange(false, std::memory_order_acquire)) {
     for (const auto& [id, query] : known_.all()) alert |= query->fail_if_marked(out);
   }

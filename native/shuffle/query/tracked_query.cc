@@ -155,7 +155,8 @@ bool TrackedQuery::fail_if_marked(Outbound& out) {
          fail_here(context_.no_memory, out);
 }
 
-bool TrackedQuery::close(const Status& cause, Outbound& out) {
+bool TrackedQuery::close(const Status& why, Outbound& out) {
+  const Status cause = part_.last_resorts().take_first().value_or(why);
   const bool fails = part_.is_used() ? fail_here(cause, out) : fail(cause, false, out);
   // There are no more ticks, at which it would see that balances never add up.
   if (coordinator_) decide_if_all_voted(out);

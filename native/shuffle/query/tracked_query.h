@@ -119,4 +119,10 @@ class TrackedQuery final : public Query {
   std::atomic<bool> must_fail_{false};
 };
 
+/// Every Query is one that the table has made.
+inline TrackedQuery& tracked(Query& query) { return static_cast<TrackedQuery&>(query); }
+inline const TrackedQuery& tracked(const Query& query) {
+  return static_cast<const TrackedQuery&>(query);
+}
+
 }  // namespace faro::shuffle

@@ -135,7 +135,7 @@ public final class Shuffle implements AutoCloseable {
     checked(status(handle));
   }
 
-  /** Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason. Never blocks. */
+  /** Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason, at once. Never blocks. */
   public void cancel(String reason) {
     call();
     checked(cancel(handle, reason.getBytes(UTF_8)));
@@ -166,7 +166,10 @@ public final class Shuffle implements AutoCloseable {
    * that names the worker and the stage: a sender that has not finished, and a receiver that was not told
    * END_OF_STREAM (from each sender, if it receives from them one by one) and has not called {@link
    * ShuffleReceiver#stop}. So an exception in a receive loop within try-with-resources fails the query
-   * everywhere; to give the others your own cause, call {@link #cancel} first. Closing twice is allowed.
+   * everywhere. That cause is a last resort: nobody is told it at once, so that the block which catches the exception can say
+   * why, by {@link Worker#endQuery(QueryId, Throwable)}; then that alone is told. Otherwise the others are told after 100 ms,
+   * or before, when the worker makes any other call. What fails the query meanwhile, {@link #cancel} too, is its cause.
+   * Closing twice is allowed, and so is closing after the worker has ended its part with a failure, which closes it.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker; {@link Code#RESOURCE_LIMIT} if it
    *     was closed, but there is no memory for its {@link #metrics}
@@ -180,6 +183,7 @@ public final class Shuffle implements AutoCloseable {
     owner.nextEpoch();
     long closing = handle;
     handle = 0;
+    worker.closed(this);
     try {
       if (receiver != null) {
         receiver.close();
@@ -192,6 +196,15 @@ public final class Shuffle implements AutoCloseable {
       last = NativeMetrics.ofShuffle(closing, spec.query());
     } finally {
       destroy(closing);
+    }
+  }
+
+  /** Closes, as the worker's part of the query has failed. */
+  void end() {
+    try {
+      close();
+    } catch (FaroException noMetrics) {
+      last = null; // it is closed all the same, and metrics() says so
     }
   }
 

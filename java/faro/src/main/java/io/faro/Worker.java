@@ -1,5 +1,7 @@
 package io.faro;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
@@ -42,6 +44,7 @@ public final class Worker {
   private final ReadyWatch readyWatch;
 
   private final Owner owner;
+  private final List<Shuffle> open = new ArrayList<>(); // the owner's
 
   Worker(
       Session parent,
@@ -93,13 +96,20 @@ public final class Worker {
             spec.rowBytes(),
             spec.senders(),
             spec.receivers());
-    return new Shuffle(this, FaroException.checked(handle), spec, workerCount, references);
+    Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec, workerCount, references);
+    open.add(shuffle);
+    return shuffle;
+  }
+
+  /** A shuffle of it is closed. */
+  void closed(Shuffle shuffle) {
+    open.remove(shuffle);
   }
 
   /**
    * As {@link #openShuffle(ShuffleSpec)}, for objects: both sides use the codec of the spec, as by {@link
-   * ShuffleSender#objects} and {@link ShuffleReceiver#objects}. If one of these throws, the shuffle is closed, which
-   * cancels the query.
+   * ShuffleSender#objects} and {@link ShuffleReceiver#objects}. If one of these throws, the shuffle is closed before its
+   * end (see {@link Shuffle#close}).
    */
   public <T> ObjectShuffle<T> openShuffle(ObjectShuffleSpec<T> spec) {
     Shuffle shuffle = openShuffle(spec.spec());
@@ -175,10 +185,11 @@ public final class Worker {
   }
 
   /**
-   * Ends this worker's part in a query with a failure; its shuffles of that query must be closed. The query then fails on
-   * every participant with {@link Code#QUERY_FAILED} and this failure's class and message. If it has failed already, for
-   * instance because a shuffle was closed before its end, it keeps its first cause. A worker that fails before it opens its
-   * shuffles must call this method, because the other workers wait for its rows.
+   * Ends this worker's part in a query with a failure. The query then fails on every participant with {@link
+   * Code#QUERY_FAILED} and this failure's class and message, unless it has failed already: then it keeps its first cause.
+   * That this worker has closed shuffles of the query before their end is no cause yet if this call comes within 100 ms and
+   * before any other call of the worker (see {@link Shuffle#close}). Shuffles of the query that are still open are closed. A
+   * worker that fails before it opens its shuffles must call this method, because the other workers wait for its rows.
    *
    * <pre>{@code
    * try {
@@ -191,8 +202,8 @@ public final class Worker {
    * }</pre>
    *
    * @return why the query has failed, as every participant is told; this failure is not thrown
-   * @throws FaroException if this worker's part could not end, for instance {@link Code#WRONG_STATE} if a
-   *     shuffle is open
+   * @throws FaroException if this worker's part could not end, for instance {@link Code#WRONG_STATE} if another
+   *     thread owns the worker
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public FaroException endQuery(QueryId query, Throwable failure) throws InterruptedException {
@@ -266,6 +277,7 @@ public final class Worker {
   private <T> void endAsync(
       QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
     call();
+    closeAll(query, failure);
     owner.lendTo("ends query " + query + ": wait for the stage of endQueryAsync() first");
     tryEndAsync(query, failure, stage, answer);
   }
@@ -291,8 +303,21 @@ public final class Worker {
     stage.complete(value);
   }
 
+  /** What is open of a query whose part here has failed. */
+  private void closeAll(QueryId query, PartFailure failure) {
+    if (failure == PartFailure.NONE) {
+      return;
+    }
+    for (Shuffle shuffle : List.copyOf(open)) {
+      if (shuffle.spec().query().equals(query)) {
+        shuffle.end();
+      }
+    }
+  }
+
   private <X extends Exception> int endQuery(QueryId query, PartFailure failure, Wait<X> wait) throws X {
     call();
+    closeAll(query, failure);
     int result = endQuery(query, failure, 0);
     return result == WOULD_WAIT && !wait.isNone()
         ? awaitResult(timeout -> endQuery(query, failure, timeout), wait)

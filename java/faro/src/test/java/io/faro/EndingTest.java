@@ -113,12 +113,12 @@ class EndingTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
-  void aPartThatFailsWithAShuffleOpenIsToldSo(int nodes) throws Exception {
+  void aPartThatEndsWithAShuffleOpenIsToldSoAndACancelIsTheCauseAtOnce(int nodes) throws Exception {
     CountDownLatch cancelled = new CountDownLatch(1);
     onBoth(nodes, (worker, query) -> {
       if (worker.number() == SENDER) {
         try (Shuffle shuffle = worker.openShuffle(fromSender(query))) {
-          failsBy(Code.WRONG_STATE, () -> worker.endQuery(query, new BadRow("early")));
+          failsBy(Code.WRONG_STATE, () -> worker.endQuery(query));
           shuffle.cancel("the table is gone");
         }
         cancelled.countDown();
