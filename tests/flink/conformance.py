@@ -222,13 +222,37 @@ def compare(listed, runner, explained, repeats):
             "repeats": more}
 
 
+def verdict(result):
+    """What a line says of a class: what is the same, and over how many requests; a class of which no test passes shows nothing."""
+    if result["differs"]:
+        return "DIFFERS"
+    if result["problems"]:
+        return "see below"
+    if not count(result["faro"], "passed"):
+        return "nothing: no test passes"
+    requests = result["faro"]["counts"]["requests"]
+    return f"same, {requests} request{'' if requests == 1 else 's'}"
+
+
+def summary(results, version):
+    """The last line of a run without differences."""
+    requests = sum(result["faro"]["counts"]["requests"] for result in results)
+    passed = sum(count(result["faro"], "passed") for result in results)
+    shown = [result for result in results if count(result["faro"], "passed")]
+    silent = [result["class"].rsplit(".", 1)[-1] for result in results if result not in shown]
+    local = sum(not result["faro"]["counts"]["requests"] for result in shown)
+    return (f"{len(shown)} classes of Flink {version}: {passed} tests pass over Faro as over Netty; "
+            f"{requests} subpartitions were requested over Faro, by all classes but {local}"
+            + (f"; no test passes of {', '.join(silent)}" if silent else ""))
+
+
 def line_of(result):
     netty, faro = result["netty"], result["faro"]
     name = result["class"].rsplit(".", 1)[-1]
     tests = [f"{count(run, 'passed')}/{len(run['outcomes'])}" for run in (netty, faro)]
     return (f"{name:52} {tests[0]:>9} {tests[1]:>9} {netty['counts']['netty_requests']:10} {faro['counts']['requests']:10} "
             f"{faro['counts']['bytes'] / 1e6:9.1f} {netty['seconds']:5} {faro['seconds']:5}  "
-            + ("DIFFERS" if result["differs"] else "same" if not result["problems"] else "see below"))
+            + verdict(result))
 
 
 HEAD = (f"{'class (tests that passed / ran)':52} {'Netty':>9} {'Faro':>9} {'requests':>10} {'over Faro':>10} "
@@ -315,14 +339,12 @@ def main():
             print("\n".join([line_of(result)] + [f"    {problem}" for problem in result["problems"]]), flush=True)
     differing = [result["class"].rsplit(".", 1)[-1] for result in results if result["differs"]]
     requests = sum(result["faro"]["counts"]["requests"] for result in results)
-    passed = sum(count(result["faro"], "passed") for result in results)
     if not requests:
         sys.exit("run: flink-tests: no exchange went over Faro")
     if differing:
         sys.exit(f"run: flink-tests: {len(differing)} of {len(results)} classes of Flink {arguments.version} differ over Faro: "
                  f"{', '.join(differing)} (logs: {arguments.folder})")
-    print(f"{len(results)} classes of Flink {arguments.version}: {passed} tests pass over Faro as over Netty; "
-          f"{requests} subpartitions were requested over Faro")
+    print(summary(results, arguments.version))
 
 
 if __name__ == "__main__":

@@ -72,6 +72,30 @@ class Differences(unittest.TestCase):
         self.assertIn("it looks for Netty's words", result["problems"][0])
 
 
+class Words(unittest.TestCase):
+    def test_what_is_the_same_is_told_with_its_requests(self):
+        result = compared(run_of(a="passed", netty_requests=3), run_of(a="passed", requests=2))
+        self.assertEqual(conformance.verdict(result), "same, 2 requests")
+        self.assertTrue(conformance.line_of(result).endswith("  same, 2 requests"))
+        self.assertEqual(conformance.verdict(compared(run_of(a="passed"), run_of(a="passed"))), "same, 0 requests")
+        self.assertEqual(conformance.verdict(compared(run_of(a="passed"), run_of(a="passed", requests=1))), "same, 1 request")
+
+    def test_a_class_of_which_no_test_passes_is_not_the_same(self):
+        for outcomes in ({"a": "skipped"}, {"a": "failed"}, {"a": "skipped", "b": "failed"}):
+            result = compared(run_of(**outcomes), run_of(requests=5, **outcomes))
+            self.assertEqual(conformance.verdict(result), "nothing: no test passes")
+
+    def test_a_difference_is_one_whatever_passes(self):
+        self.assertEqual(conformance.verdict(compared(run_of(a="passed"), run_of(a="skipped"))), "DIFFERS")
+
+    def test_the_last_line_says_of_which_classes_nothing_is_known_and_which_were_local(self):
+        said = conformance.summary([compared(run_of(a="passed", netty_requests=3), run_of(a="passed", requests=2)),
+                                    compared(run_of(a="passed"), run_of(a="passed")),
+                                    {**compared(run_of(a="skipped"), run_of(a="skipped")), "class": "x.Skipped"}], "2.3.0")
+        self.assertEqual(said, "2 classes of Flink 2.3.0: 2 tests pass over Faro as over Netty; 2 subpartitions were requested "
+                               "over Faro, by all classes but 1; no test passes of Skipped")
+
+
 class Files(unittest.TestCase):
     def test_every_list_is_well_formed_and_has_quick_ones_only_if_they_are_few(self):
         for name in os.listdir(conformance.HERE):

@@ -25,6 +25,8 @@ part flink_churn_tcp_1s tests/flink/reliability/run churn --liveness 1s --transp
 part flink_churn     tests/flink/reliability/run churn --seed 3
 part flink_churn_tcp tests/flink/reliability/run churn --transport tcp --seed 4
 part flink_churn_netty tests/flink/reliability/run churn --netty --seed 3
+part flink_departures tests/flink/reliability/run departures --transport tcp
+part flink_departures_shm tests/flink/reliability/run departures --count 20
 part flink_pause     tests/flink/reliability/run pause
 part flink_pause_tcp tests/flink/reliability/run pause --transport tcp
 part flink_clear_text tests/flink/reliability/run clear_text

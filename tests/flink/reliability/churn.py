@@ -19,37 +19,29 @@ RATE = 1500  # records per second and subtask
 WARM_RECOVERIES = 5  # before what a TaskManager has is first counted: until then its pools of threads grow
 COUNTS = 4  # at the beginning and at the end, of which the least is taken: which tasks it runs, and so their threads, is chance
 COLLECTIONS = 5  # at most: what a collection frees may hold more
-# What one that was never killed may have more of at the end; and of its memory, the part.
-MORE = {"descriptors": 24, "threads": 16, "mappings": 120}
+# What one that was never killed may have more of at the end; and of its memory, the part. "links": bytes that links take. Nobody
+# has it collected before its counts are taken; mappings are those at the end, when it was.
+MORE = {"descriptors": 24, "threads": 16, "mappings": 120, "links": 1 << 20}
 MORE_MEMORY = 0.25
 # Of these modes: Faro's limit of silence, and for how long a TaskManager stands still, below and beyond what makes a loss.
 LIVENESS = {"1s": ({"faro.liveness-timeout": "1 s", "heartbeat.interval": "500 ms"}, (0.05, 0.5), (2, 6)), "default": ({}, (0.5, 15), (65, 75))}
 
 
-def has_without_garbage(pid):
-    """What a JVM has once its garbage is collected: buffers keep the rings of links that have ended."""
-    now = has(pid)
+def mappings_without_garbage(pid):
+    """Of a JVM: buffers keep the addresses of rings that are no more until they are collected."""
+    least = cluster.has(pid)["mappings"]
     for _ in range(COLLECTIONS):
-        before = now
         subprocess.run(["jcmd", str(pid), "GC.run"], check=True, stdout=subprocess.DEVNULL)
         time.sleep(1)  # for what frees memory beside the collector
-        now = has(pid)
-        if now["mappings"] >= before["mappings"]:
+        now = cluster.has(pid)["mappings"]
+        if now >= least:
             break
-    return now
+        least = now
+    return least
 
 
 def least(counts):
     return {name: min(each[name] for each in counts) for name in counts[0]}
-
-
-def has(pid):
-    """What a process has, by /proc."""
-    def count(name):
-        return len(os.listdir(f"/proc/{pid}/{name}"))
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/status", encoding="utf-8") as status:
-        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
-        return {"descriptors": count("fd"), "threads": count("task"), "mappings": sum(1 for _ in maps), "KiB": resident}
 
 
 class Churn:
@@ -73,6 +65,7 @@ class Churn:
         while time.monotonic() < end:
             self.fault()
             time.sleep(self.random.uniform(0.5, 4))
+        self.mappings_left = mappings_without_garbage(self.survivor.process.pid)
         self.job.finish(900)
         self.flink.check()
         self.check_causes()
@@ -111,11 +104,16 @@ class Churn:
         print(f"{restarts} restarts, {recovered - begun:.1f} s", flush=True)
         if restarts:
             self.recoveries.setdefault(kind, []).append(recovered - (begun if "kill" in kind else stopped))
-            self.survivor_has.append(has_without_garbage(self.survivor.process.pid))
+            self.survivor_has.append(self.has_now())
         elif "kill" in kind:
             raise cluster.Wrong("a kill without a restart")
         if restarts and self.is_mended(kind):
             raise cluster.Wrong(f"a {kind} is a loss: {self.job.causes()[-1]}")
+
+    def has_now(self):
+        """What the survivor has, its garbage included."""
+        links = None if self.arguments.netty else self.flink.metric(cluster.MEMORY, self.survivor)
+        return {**cluster.has(self.survivor.process.pid), "links": links or 0}
 
     def is_mended(self, kind):
         """Whether the job is to notice nothing. With 1 s a machine that is busy may lose a peer that stands still for half of it."""
@@ -158,6 +156,7 @@ class Churn:
         counts = self.survivor_has[WARM_RECOVERIES:]
         if len(counts) >= 2 * COUNTS:
             first, last = least(counts[:COUNTS]), least(counts[-COUNTS:])
+            last["mappings"] = self.mappings_left
             more = ", ".join(f"{name} {first[name]} to {last[name]}" for name in last)
             grown = [name for name, limit in MORE.items() if last[name] > first[name] + limit]
             if last["KiB"] > first["KiB"] * (1 + MORE_MEMORY):

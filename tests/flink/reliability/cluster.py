@@ -73,8 +73,9 @@ class TaskManager:
 class Cluster:
     """Ends its processes when it is closed."""
 
-    def __init__(self, folder, settings):
-        self.folder = folder
+    def __init__(self, folder, settings, flags=()):
+        """`flags`: of the JVMs of TaskManagers."""
+        self.folder, self.flags = folder, flags
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(os.path.join(folder, "tmp"))
         self.settings = {
@@ -105,7 +106,7 @@ class Cluster:
         number = self.started
         process = self._start(f"taskmanager-{number}", java(256, TASK_MANAGER, *self._configured(), "-D",
             f"taskmanager.resource-id=taskmanager-{number}", "-D", f"taskmanager.data.port={DATA_PORTS + number}",
-            flags=("-XX:MaxDirectMemorySize=256m",)))
+            flags=("-XX:MaxDirectMemorySize=256m", *self.flags)))
         self.task_managers.append(TaskManager(number, process))
 
     def _configured(self):
@@ -159,6 +160,11 @@ class Cluster:
         crashed = [name for name in os.listdir(self.folder) if name.startswith("hs_err")]
         if crashed:
             raise Wrong(f"a crash: {self.folder}/{crashed[0]}")
+
+    def metric(self, name, task_manager):
+        """What a TaskManager has told the JobManager last; None: nothing yet."""
+        answer = self.get(f"/taskmanagers/{task_manager.name}/metrics?get={name}")
+        return int(answer[0]["value"]) if answer else None
 
     def with_tasks(self):
         """Those of the TaskManagers whose slots are not all free."""
@@ -284,6 +290,40 @@ def difference(records, lines):
         if wanted != got:
             return f"sums of {key} are {got}, not {wanted}"
     return None
+
+
+MEMORY = "Status.Shuffle.Faro.memoryUsed"  # what links take, as the TaskManager's metric has it
+
+
+def has(pid):
+    """What a process has, by /proc."""
+    def count(name):
+        return len(os.listdir(f"/proc/{pid}/{name}"))
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+        return {"descriptors": count("fd"), "threads": count("task"), "mappings": sum(1 for _ in maps), "KiB": resident}
+
+
+def collected(pid):
+    """How often the old generation of a JVM was collected."""
+    head, values = subprocess.run(["jstat", "-gc", str(pid)], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return int(float(values.split()[head.split().index("FGC")]))
+
+
+def on_heap(pid, *classes):
+    """{class: how many objects there are}. Collects what is garbage."""
+    histogram = subprocess.run(["jcmd", str(pid), "GC.class_histogram"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return objects(histogram, *classes)
+
+
+def objects(histogram, *classes):
+    """The same of what jcmd has printed."""
+    found = dict.fromkeys(classes, 0)
+    for line in histogram.splitlines():
+        words = line.split()
+        if len(words) >= 4 and words[3] in found:
+            found[words[3]] = int(words[1])
+    return found
 
 
 def end(program):

@@ -50,5 +50,17 @@ class TaskManagerTest(unittest.TestCase):
         self.assertFalse(one.is_named_in("taskmanager-11 at localhost:20011"))
 
 
+class Heap(unittest.TestCase):
+    def test_objects_are_counted_by_the_whole_name_of_their_class(self):
+        printed = """ num     #instances         #bytes  class name (module)
+-------------------------------------------------------
+   1:          7          100  [Lio.faro.flink.Link;
+   2:          3           60  io.faro.flink.Link
+   3:          9           90  io.faro.flink.Links (java.base@17)
+"""
+        self.assertEqual(cluster.objects(printed, "io.faro.flink.Link", "io.faro.flink.Links", "a.B"),
+                         {"io.faro.flink.Link": 3, "io.faro.flink.Links": 9, "a.B": 0})
+
+
 if __name__ == "__main__":
     unittest.main()
