@@ -5,15 +5,16 @@
 #include "counters/counter_file.h"
 #include "faro/shuffle.h"
 #include "links/limits.h"
+#include "links/link_memory.h"
 #include "ring/consumer.h"
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
+#include "session/resources.h"
 #include "shuffle/receive/inbox.h"
 #include "shuffle/send/out_ring.h"
-#include "transport/shm/shm_datapath.h"
+#include "transport/shm/local_link.h"
 #include "transport/shm/shm_transport.h"
-#include "transport/tcp/tcp_link.h"
 #include "transport/tcp/tcp_transport.h"
 
 namespace faro::command {
@@ -39,42 +40,37 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   NodePlan plan;
   const uint64_t workers = settings.workers_per_node[node];
   uint64_t all_workers = 0;
-  uint64_t ready_groups = 0;  // per worker
+  uint32_t ready_groups = 0;  // per worker
   for (uint32_t peer = 0; peer < settings.node_count(); ++peer) {
     all_workers += settings.workers_per_node[peer];
     const ring::Layout outgoing = layout(node, peer);
     const ring::Layout incoming = layout(peer, node);
-    plan.state_bytes += outgoing.ring_count() * sizes.outgoing_lane_ring +
-                        incoming.ring_count() * sizes.incoming_lane_ring;
+    plan.state_bytes += session::lane_state_bytes(settings, outgoing, incoming);
     plan.frame_bytes += incoming.ring_count() * ring::Consumer::kTracked * sizes.per_frame;
-    const uint64_t shm_state = outgoing.ring_count() * sizes.shm_outgoing_ring +
-                               incoming.ring_count() * sizes.shm_incoming_ring;
+    ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
+                    ring::ReadySet::kRingsPerGroup;
     if (peer == node) {
       plan.rings.local_bytes = pure_ring_bytes(outgoing);
-      plan.local_bytes = shm.memory_bytes(outgoing, incoming);
-      plan.state_bytes += shm_state;
+      plan.local_bytes = transport::shm::local_link_bytes(outgoing);
       continue;
     }
     plan.rings.outgoing_bytes += pure_ring_bytes(outgoing);
     plan.rings.incoming_bytes += pure_ring_bytes(incoming);
     const bool same_host = node / input.nodes_per_host == peer / input.nodes_per_host;
+    const auto add = [&](const transport::Transport& transport, LinkPlan& links) {
+      links.add_link(transport.memory_bytes(outgoing, incoming));
+      plan.state_bytes +=
+          links::link_state_bytes(transport, outgoing, incoming, settings.tls != "off");
+    };
     if (settings.transport == "shm" || (settings.transport == "auto" && same_host)) {
-      plan.shm.add_link(shm.memory_bytes(outgoing, incoming));
-      plan.state_bytes += shm_state;
+      add(shm, plan.shm);
+    } else if (input.verbs != nullptr) {
+      add(*input.verbs, plan.verbs);
     } else {
-      if (input.verbs != nullptr) {
-        plan.verbs.add_link(input.verbs->memory_bytes(outgoing, incoming));
-      } else {
-        plan.tcp.add_link(tcp.memory_bytes(outgoing, incoming));
-      }
-      plan.state_bytes += outgoing.ring_count() * sizes.tcp_outgoing_ring +
-                          incoming.ring_count() * sizes.tcp_incoming_ring;
-      ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
-                      ring::ReadySet::kRingsPerGroup;
+      add(tcp, plan.tcp);
     }
   }
-  const uint64_t summaries = (ready_groups + 63) / 64;
-  plan.ready_bytes = workers * (ready_groups + summaries) * sizeof(uint64_t);
+  plan.ready_bytes = workers * ring::ReadySet::bytes(ready_groups);
   plan.doorbell_bytes = workers * sizeof(ring::DoorbellLine);
   counters::Shape counted;
   counted.node = node;
@@ -101,13 +97,6 @@ uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_
 
 StateSizes state_sizes_of_this_build() {
   StateSizes sizes;
-  sizes.tcp_outgoing_ring = sizeof(transport::tcp::TcpOutgoing);
-  sizes.tcp_incoming_ring = sizeof(transport::tcp::TcpIncoming);
-  sizes.shm_outgoing_ring = sizeof(transport::shm::ShmOutgoing);
-  sizes.shm_incoming_ring = sizeof(transport::shm::ShmIncoming);
-  // The table by ready number also holds a pointer to it.
-  sizes.outgoing_lane_ring = sizeof(shuffle::OutRing);
-  sizes.incoming_lane_ring = sizeof(shuffle::InRing) + sizeof(void*);
   sizes.per_receiver = sizeof(detail::FrameCursor) + sizeof(shuffle::OutStream);
   sizes.per_sender = sizeof(shuffle::Inbox::Stream);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;

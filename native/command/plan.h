@@ -21,15 +21,8 @@ struct PlanInput {
   const transport::Transport* verbs = nullptr;
 };
 
-/// Sizes in this build of the objects that are counted per ring, lane and shuffle. Those of verbs, which is a separate
-/// library, are counted as if they were tcp's, although they are a few words larger.
+/// Sizes in this build of the objects that are counted per shuffle and frame.
 struct StateSizes {
-  uint64_t tcp_outgoing_ring = 0;
-  uint64_t tcp_incoming_ring = 0;
-  uint64_t shm_outgoing_ring = 0;
-  uint64_t shm_incoming_ring = 0;
-  uint64_t outgoing_lane_ring = 0;  ///< beside the transport's
-  uint64_t incoming_lane_ring = 0;
   uint64_t per_receiver = 0;  ///< of an open shuffle
   uint64_t per_sender = 0;
   uint64_t per_frame = 0;  ///< that lies in an incoming ring
@@ -73,10 +66,10 @@ struct NodePlan {
   LinkPlan tcp;                 ///< rings of both directions
   LinkPlan verbs;               ///< rings of both directions and messages, all of it pinned
   uint64_t local_bytes = 0;     ///< rings between own workers
-  uint64_t ready_bytes = 0;     ///< ready words (those of shm are part of its segments)
+  uint64_t ready_bytes = 0;     ///< ready sets
   uint64_t doorbell_bytes = 0;  ///< one cache line per worker
   uint64_t counter_bytes = 0;   ///< a cache line per ring and direction, and some per worker
-  uint64_t state_bytes = 0;     ///< positions, counters, tables of lanes, by worker and ring
+  uint64_t state_bytes = 0;     ///< links beside their rings, TLS included; tables of lanes
 
   // What queries may take in addition.
   uint64_t shuffle_bytes = 0;  ///< tables of shuffle.limit open shuffles, all workers
@@ -87,9 +80,9 @@ struct NodePlan {
 
   uint32_t links() const noexcept { return shm.links + tcp.links + verbs.links; }
   /// What memory.limit_bytes limits.
-  uint64_t link_bytes() const noexcept { return shm.bytes + tcp.bytes + verbs.bytes + local_bytes; }
   uint64_t open_bytes() const noexcept {
-    return link_bytes() + ready_bytes + doorbell_bytes + counter_bytes + state_bytes;
+    return shm.bytes + tcp.bytes + verbs.bytes + local_bytes + ready_bytes + doorbell_bytes +
+           counter_bytes + state_bytes;
   }
   uint64_t most_bytes() const noexcept {
     return open_bytes() + shuffle_bytes + frame_bytes + overflow.memory_bytes +

@@ -129,7 +129,7 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
           smaller);
   require("cgroup", "memory control group", machine.open_bytes(), known(limits.cgroup_bytes), true,
           smaller);
-  require("memory_limit", "memory.limit_bytes (a node)", node.link_bytes(),
+  require("memory_limit", "memory.limit_bytes (a node)", node.open_bytes(),
           input.settings.memory_limit_bytes == 0
               ? std::nullopt
               : std::optional<uint64_t>(input.settings.memory_limit_bytes),
@@ -245,7 +245,8 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
     line("verbs rings", node.verbs.bytes, all.verbs.bytes,
          "outgoing and incoming, messages; pinned");
   line("local rings", node.local_bytes, all.local_bytes, "");
-  line("state of rings and lanes", node.state_bytes, all.state_bytes, "positions, tables");
+  line("links beside their rings", node.state_bytes, all.state_bytes,
+       "connections, TLS, positions, tables of lanes");
   line("counters", node.counter_bytes, all.counter_bytes,
        "64 bytes per ring and direction; the counter file");
   memory.add({"  ready words, doorbells", bytes_text(node.ready_bytes + node.doorbell_bytes),

@@ -75,10 +75,14 @@ std::unique_ptr<links::Link> ChannelLinkFactory::make(
   // Two endpoints may have many links, and either may have accepted them: counted by each, two would have one number.
   const auto number = std::as_writable_bytes(std::span(&context.mending.number, 1));
   if (wanted.ends_when_broken || !network_.draw_random(number)) context.mending.number = 0;
-  return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);
+  wire::Hello kept = hello;
+  kept.greeting = {};  // the channel's
+  kept.settings = {};  // compared
+  return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), kept);
 }
 
-Status ChannelLinkFactory::set_up(links::LinkTable& links, links::Link& link, PollerCore& poller) {
+Status ChannelLinkFactory::set_up(links::LinkTable& links, links::Link& link, PollerCore& poller,
+                                  size_t greeting_bytes) {
   links.destroy_retired();  // their memory may be what this one needs
   const auto& choice = link.choice();
   FARO_ASSIGN_OR_RETURN(transport::Transport* const transport,
@@ -91,9 +95,11 @@ Status ChannelLinkFactory::set_up(links::LinkTable& links, links::Link& link, Po
     incoming.ring_bytes = std::min(incoming.ring_bytes, choice->rings->to_dialler_bytes);
   }
   FARO_ASSIGN_OR_RETURN(
-      auto share, budget_->take({.memory_bytes = transport->memory_bytes(outgoing, incoming),
-                                 .descriptors = links::kDescriptorsPerLink,
-                                 .pinned_bytes = transport->pinned_bytes(outgoing, incoming)}));
+      auto share,
+      budget_->take({.memory_bytes =
+                         channel_bytes(*transport, outgoing, incoming, settings_) + greeting_bytes,
+                     .descriptors = links::kDescriptorsPerLink,
+                     .pinned_bytes = transport->pinned_bytes(outgoing, incoming)}));
   link.keep(std::move(share));
   const transport::DoorbellMemory doorbells = poller.waiting().memory();
   if (choice) {

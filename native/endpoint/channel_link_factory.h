@@ -37,10 +37,11 @@ class ChannelLinkFactory {
                                     const ChannelSpec& wanted,
                                     std::unique_ptr<links::ControlConnection> connection,
                                     const wire::Hello& hello);
-  /// Sets the link up: chooses transport and rings on the accepting side; on the other, goes by its choice. Errors, which
-  /// say why there is no link: transport_unavailable, resource_limit, system_error.
+  /// Sets the link up: chooses transport and rings on the accepting side; on the other, goes by its choice. The channel's
+  /// greeting counts with it. Errors, which say why there is no link: transport_unavailable, resource_limit, system_error.
   /// Links of `links` that have ended, and that nobody uses, are destroyed before.
-  Status set_up(links::LinkTable& links, links::Link& link, PollerCore& poller);
+  Status set_up(links::LinkTable& links, links::Link& link, PollerCore& poller,
+                size_t greeting_bytes);
 
   /// What links take now.
   uint64_t memory_taken_bytes() const { return budget_->taken_bytes(); }

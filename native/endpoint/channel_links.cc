@@ -303,7 +303,8 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
   }
   const bool has_choice = link->context().initiator && link->choice();
   if (has_choice && link->state().is(links::LinkState::admitted)) {
-    const Status status = factory_.set_up(links_, *link, *entry.poller);
+    const Status status =
+        factory_.set_up(links_, links_, *link, *entry.poller, entry.greeting.size());
     if (!status.ok()) link->fail(status);
     return;
   }
@@ -433,7 +434,7 @@ void ChannelLinks::add_link(Entry& entry, const ChannelSpec& wanted,
       factory_.make(index, *entry.poller, entry.address, wanted, std::move(connection), hello));
   link.start();
   if (link.context().initiator || links_.find(index) != &link) return;
-  const Status status = factory_.set_up(links_, link, *entry.poller);
+  const Status status = factory_.set_up(links_, link, *entry.poller, entry.greeting.size());
   if (!status.ok()) link.fail(status);
 }
 
@@ -457,11 +458,12 @@ void ChannelLinks::on_up(links::Link& link) {
   const bool dialled = link.context().initiator;
   entry.deadline = base::kForever;
   entry.dialler.reset();
+  if (dialled) identity_.asked[entry.id.index].greeting = {};  // the poller keeps it
   ChannelInfo info{.peer = link.peer().name,
                    .address = dialled ? entry.address : link.context().peer_address,
                    .transport = std::string(links::transport_name(link)),
                    .dialled = dialled,
-                   .greeting = entry.greeting,
+                   .greeting = std::exchange(entry.greeting, {}),
                    .send_bytes = link.context().outgoing.ring_bytes,
                    .receive_bytes = link.context().incoming.ring_bytes,
                    .ends_when_broken = !link.can_mend()};

@@ -65,7 +65,9 @@ Result<std::vector<uint64_t>> Endpoint::channel_memory(const Config& config,
     for (const auto& each : transports) usable.push_back(each.get());
     std::vector<uint64_t> memory;
     for (const ChannelSpec& each : channels)
-      memory.push_back(endpoint::most_memory(usable, each.send_bytes, each.receive_bytes));
+      memory.push_back(
+          endpoint::most_memory(usable, settings, each.send_bytes, each.receive_bytes) +
+          each.greeting.size());
     return memory;
   } catch (const std::bad_alloc&) {
     return Status(Code::resource_limit, "the process has no memory left to open transports");

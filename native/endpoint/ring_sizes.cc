@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "links/link_memory.h"
 
 namespace faro::endpoint {
 bool is_ring(uint32_t bytes) {
@@ -14,11 +15,19 @@ ring::Layout one_ring(uint32_t bytes) {
   return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
 }
 
-uint64_t most_memory(std::span<transport::Transport* const> transports, uint32_t outgoing_bytes,
+uint64_t channel_bytes(const transport::Transport& transport, const ring::Layout& outgoing,
+                       const ring::Layout& incoming, const base::Settings& settings) {
+  return kChannelBytes + links::link_bytes(transport, outgoing, incoming, settings.tls != "off");
+}
+
+uint64_t most_memory(std::span<transport::Transport* const> transports,
+                     const base::Settings& settings, uint32_t outgoing_bytes,
                      uint32_t incoming_bytes) {
   uint64_t most = 0;
-  for (const transport::Transport* const each : transports)
-    most = std::max(most, each->memory_bytes(one_ring(outgoing_bytes), one_ring(incoming_bytes)));
+  for (const transport::Transport* const each : transports) {
+    most = std::max(
+        most, channel_bytes(*each, one_ring(outgoing_bytes), one_ring(incoming_bytes), settings));
+  }
   return most;
 }
 
@@ -34,9 +43,10 @@ Result<RingSizes> RingSizes::make(const base::Settings& settings,
   }
   const uint64_t share = settings.memory_limit_bytes / settings.channel_expected;
   uint32_t most = kMostRingBytes;
-  while (most >= kLeastRingBytes && most_memory(transports, most, most) > share) most /= 2;
+  while (most >= kLeastRingBytes && most_memory(transports, settings, most, most) > share)
+    most /= 2;
   if (most >= kLeastRingBytes) return RingSizes(most);
-  const uint64_t least = most_memory(transports, kLeastRingBytes, kLeastRingBytes);
+  const uint64_t least = most_memory(transports, settings, kLeastRingBytes, kLeastRingBytes);
   return base::error(
       Code::resource_limit,
       "channel.expected = {}: with the smallest rings, of {} bytes each way, these channels "

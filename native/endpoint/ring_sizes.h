@@ -26,9 +26,16 @@ bool is_ring(uint32_t bytes);
 /// The only ring of a direction.
 ring::Layout one_ring(uint32_t bytes);
 
-/// What a channel with rings of these sizes takes of memory.limit_bytes, over that of the transports which takes most: which of
-/// them a peer gets is not known before it comes.
-uint64_t most_memory(std::span<transport::Transport* const> transports, uint32_t outgoing_bytes,
+/// What a channel takes beside its link: at its poller, in the table of channels, in the counter file.
+inline constexpr uint64_t kChannelBytes = 1536;
+
+/// What a channel with these rings takes of memory.limit_bytes, beside its greeting.
+uint64_t channel_bytes(const transport::Transport& transport, const ring::Layout& outgoing,
+                       const ring::Layout& incoming, const base::Settings& settings);
+
+/// The same over that of the transports which takes most: which of them a peer gets is not known before it comes.
+uint64_t most_memory(std::span<transport::Transport* const> transports,
+                     const base::Settings& settings, uint32_t outgoing_bytes,
                      uint32_t incoming_bytes);
 
 /// Threads: any; constant.

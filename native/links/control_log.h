@@ -9,7 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <utility>
 
 #include "wire/control.h"
@@ -42,7 +42,7 @@ class ControlLog {
     return true;
   }
   /// What is not acknowledged, in order.
-  const std::deque<wire::ControlMessage>& kept() const { return kept_; }
+  const std::list<wire::ControlMessage>& kept() const { return kept_; }
   size_t bytes() const { return bytes_; }
 
   /// A message of the peer's has come. Returns whether to acknowledge it now.
@@ -58,7 +58,7 @@ class ControlLog {
   }
 
  private:
-  std::deque<wire::ControlMessage> kept_;
+  std::list<wire::ControlMessage> kept_;
   size_t bytes_ = 0;
   uint64_t acknowledged_ = 0;
   wire::Received received_;

@@ -61,7 +61,7 @@ class Consumer {
 
   /// Gives a frame back. Each token once. Threads: the worker.
   void release(uint32_t token) noexcept {
-    ends_[token & (kTracked - 1)].released = true;
+    ends_[token & (kTracked - 1)] |= kReleased;
     advance();
   }
 
@@ -82,14 +82,12 @@ class Consumer {
   void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }
 
  private:
-  struct Tracked {
-    Position end = 0;
-    bool released = false;
-  };
+  /// In the end of a frame, which is a multiple of wire::kFrameAlignment.
+  static constexpr Position kReleased = 1;
 
   void advance() noexcept {
-    while (first_ != last_ && ends_[first_ & (kTracked - 1)].released) {
-      read_ = ends_[first_ & (kTracked - 1)].end;
+    while (first_ != last_ && (ends_[first_ & (kTracked - 1)] & kReleased) != 0) {
+      read_ = ends_[first_ & (kTracked - 1)] - kReleased;
       ++first_;
     }
     if (first_ == last_) read_ = taken_;  // trailing pads, and what was skipped
@@ -110,7 +108,7 @@ class Consumer {
   uint32_t last_ = 0;   // one behind the newest
   const char* why_invalid_ = nullptr;
   bool has_skipped_ = false;
-  std::array<Tracked, kTracked> ends_;
+  std::array<Position, kTracked> ends_;  // of frames that were taken
 };
 
 inline Next Consumer::next(FrameView& view) noexcept {
@@ -148,7 +146,7 @@ inline Next Consumer::next(FrameView& view) noexcept {
     taken_ += wire::padded(view.header.length);
     view.payload = base_ + offset + sizeof(wire::FrameHeader);
     view.token = last_;
-    ends_[last_ & (kTracked - 1)] = {taken_, false};
+    ends_[last_ & (kTracked - 1)] = taken_;
     ++last_;
     return Next::frame;
   }

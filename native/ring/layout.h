@@ -20,6 +20,10 @@ struct Layout {
   uint64_t stride_bytes() const { return uint64_t{ring_bytes} + 64; }
   uint32_t ring_count() const { return sender_workers * receiver_workers * rings_per_lane; }
   uint64_t region_bytes() const { return stride_bytes() * ring_count(); }
+  /// From the first ring to the end of the last one.
+  uint64_t extent_bytes() const {
+    return ring_count() == 0 ? 0 : stride_bytes() * (ring_count() - 1) + ring_bytes;
+  }
 
   uint32_t ring(uint32_t sender, uint32_t receiver, uint32_t k) const {
     return (sender * receiver_workers + receiver) * rings_per_lane + k;

@@ -23,6 +23,11 @@ class ReadySet {
  public:
   static constexpr uint32_t kRingsPerGroup = 64;
 
+  /// What a set with room for that many groups takes.
+  static uint64_t bytes(uint32_t group_limit) {
+    return sizeof(ReadySet) + group_limit * (sizeof(External) + sizeof(uint64_t)) +
+           (words_for(group_limit) + words_for(words_for(group_limit))) * sizeof(uint64_t);
+  }
   /// Room for that many groups, all allocated now.
   explicit ReadySet(uint32_t group_limit)
       : roots_(words_for(words_for(group_limit))),

@@ -49,7 +49,7 @@ Result<Resources::LinkNeed> LinkFactory::need(const links::LinkTable& links) con
   links.for_each([&](const links::Link& link) {
     const auto transport = transport_of(link);
     if (transport.ok()) {
-      need.add(**transport, link.context().outgoing, link.context().incoming);
+      need.add(settings_, **transport, link.context().outgoing, link.context().incoming);
       need.memory_bytes += resources_.lane_bytes_on_demand(link.place());
     } else if (failure.ok()) {
       failure = transport.status();
@@ -84,7 +84,7 @@ Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
     return Status(Code::system_error, "the system has no random numbers (getrandom)");
   }
   Resources::LinkNeed need;
-  need.add(**transport, link.context().outgoing, link.context().incoming);
+  need.add(settings_, **transport, link.context().outgoing, link.context().incoming);
   FARO_ASSIGN_OR_RETURN(auto share, resources_.take_link(link.place(), need, checks_room));
   link.keep(std::move(share));
   if (is_chosen) {

@@ -10,6 +10,7 @@
 #include "counters/counter_view.h"
 #include "counters/prometheus_text.h"
 #include "faro/config.h"
+#include "links/link_memory.h"
 #include "transport/shm/local_link.h"
 
 namespace faro::session {
@@ -27,9 +28,20 @@ uint64_t lane_counter_bytes(const ring::Layout& rings) {
 
 }  // namespace
 
-void Resources::LinkNeed::add(const transport::Transport& transport, const ring::Layout& outgoing,
-                              const ring::Layout& incoming) {
-  memory_bytes += transport.memory_bytes(outgoing, incoming);
+uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& outgoing,
+                          const ring::Layout& incoming) {
+  const uint64_t tables =
+      uint64_t{incoming.receiver_workers} * groups_of(incoming) * ring::ReadySet::kRingsPerGroup;
+  return outgoing.ring_count() * kOutgoingLaneRingBytes +
+         incoming.ring_count() *
+             (kIncomingLaneRingBytes + settings.shuffle_limit * kLaneSlotBytes) +
+         tables * sizeof(void*);
+}
+
+void Resources::LinkNeed::add(const base::Settings& settings, const transport::Transport& transport,
+                              const ring::Layout& outgoing, const ring::Layout& incoming) {
+  memory_bytes += links::link_bytes(transport, outgoing, incoming, settings.tls != "off") +
+                  lane_state_bytes(settings, outgoing, incoming);
   pinned_bytes += transport.pinned_bytes(outgoing, incoming);
 }
 
@@ -50,8 +62,15 @@ uint64_t Resources::fixed_memory_bytes() const {
   uint64_t counters = counters::CounterFile::bytes(counter_shape());
   // Where nodes change all have the same number of workers, and their lanes count when they are linked.
   if (settings_.nodes_change()) counters -= (topology_.size() - 1) * lane_counter_bytes(own);
-  return transport::shm::local_link_bytes(own) + counters +
-         uint64_t{sizeof(ring::DoorbellLine)} * workers_.size();
+  return transport::shm::local_link_bytes(own) + lane_state_bytes(settings_, own, own) + counters +
+         (sizeof(ring::DoorbellLine) + ring::ReadySet::bytes(ready_groups())) * workers_.size();
+}
+
+uint32_t Resources::ready_groups() const {
+  uint32_t groups = 0;
+  for (uint32_t node = 0; node < topology_.size(); ++node)
+    groups += groups_of(topology_.incoming(node));
+  return groups;
 }
 
 uint32_t Resources::descriptors() const {
@@ -83,7 +102,7 @@ Status Resources::check_least_need(const links::Transports& transports) const {
     LinkNeed least{UINT64_MAX, UINT64_MAX};
     for (const transport::Transport* each : transports.usable()) {
       LinkNeed one;
-      one.add(*each, topology_.outgoing(node), topology_.incoming(node));
+      one.add(settings_, *each, topology_.outgoing(node), topology_.incoming(node));
       least.memory_bytes = std::min(least.memory_bytes, one.memory_bytes);
       least.pinned_bytes = std::min(least.pinned_bytes, one.pinned_bytes);
     }

@@ -24,6 +24,14 @@
 
 namespace faro::session {
 
+/// What the workers of this node have for each ring to and from a node, beside the transport's (shuffle/send, shuffle/receive).
+inline constexpr uint64_t kOutgoingLaneRingBytes = 96;
+inline constexpr uint64_t kIncomingLaneRingBytes = 184;
+inline constexpr uint64_t kLaneSlotBytes = 16;  // of an incoming one, for each of shuffle.limit
+/// The same for all rings of these layouts, with the tables by ready number.
+uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& outgoing,
+                          const ring::Layout& incoming);
+
 /// Threads: network thread, or before that the opening thread; what allocate() has made: any.
 class Resources {
  public:
@@ -31,8 +39,8 @@ class Resources {
   struct LinkNeed {
     uint64_t memory_bytes = 0;
     uint64_t pinned_bytes = 0;  // of these
-    void add(const transport::Transport& transport, const ring::Layout& outgoing,
-             const ring::Layout& incoming);
+    void add(const base::Settings& settings, const transport::Transport& transport,
+             const ring::Layout& outgoing, const ring::Layout& incoming);
   };
 
   /// All outlive it.
@@ -86,6 +94,7 @@ class Resources {
 
  private:
   uint64_t fixed_memory_bytes() const;
+  uint32_t ready_groups() const;
   uint32_t descriptors() const;
   bool links_at_open() const;
   Status check(const links::Need& need) const;

@@ -179,8 +179,9 @@ Result<Credentials::Context> Credentials::read(const Sources& sources, const Pee
   SSL_CTX_set_cert_verify_callback(raw, Stream::verify, nullptr);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
-  // A send that is tried again comes with the same bytes, perhaps from elsewhere.
-  SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // A send that is tried again comes with the same bytes, perhaps from elsewhere. An idle connection keeps no buffers.
+  SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                            SSL_MODE_RELEASE_BUFFERS);
   FARO_RETURN_IF_ERROR(use_certificate(raw, sources.certificate));
   FARO_RETURN_IF_ERROR(use_key(raw, sources.key));
   if (sources.authority.is_given()) FARO_RETURN_IF_ERROR(use_authority(raw, sources.authority));

@@ -6,6 +6,7 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -75,18 +76,30 @@ ssize_t Stream::send(std::span<const iovec> pieces) noexcept {
     errno = send_error_;
     return -1;
   }
-  // One record for many small pieces.
+  const iovec& first = pieces.front();
+  if (pieces.size() == 1 || first.iov_len >= kRecordBytes)
+    return send_record(first.iov_base, std::min(first.iov_len, kRecordBytes));
+  return send_gathered(pieces);
+}
+
+// One record for many small pieces. On the stack: a connection that is idle keeps no memory for it.
+ssize_t Stream::send_gathered(std::span<const iovec> pieces) {
+  std::array<std::byte, kRecordBytes> record;
   size_t gathered = 0;
   for (const iovec& piece : pieces) {
-    const size_t bytes = std::min(piece.iov_len, record_.size() - gathered);
-    std::memcpy(record_.data() + gathered, piece.iov_base, bytes);
+    const size_t bytes = std::min(piece.iov_len, record.size() - gathered);
+    std::memcpy(record.data() + gathered, piece.iov_base, bytes);
     gathered += bytes;
-    if (gathered == record_.size()) break;
+    if (gathered == record.size()) break;
   }
+  return send_record(record.data(), gathered);
+}
+
+ssize_t Stream::send_record(const void* data, size_t bytes) {
   size_t taken = 0;
   errno = 0;
   ERR_clear_error();
-  const int result = SSL_write_ex(session_.get(), record_.data(), gathered, &taken);
+  const int result = SSL_write_ex(session_.get(), data, bytes, &taken);
   send_waits_for_input_ =
       result <= 0 && SSL_get_error(session_.get(), result) == SSL_ERROR_WANT_READ;
   const ssize_t sent = moved(result, taken);

@@ -132,6 +132,8 @@ struct Capabilities {
   bool same_host_only = false;  // needs shared memory
   uint64_t mends =
       0;  // features by which both sides offer Transport::mend (wire/control.h); 0: it has none
+  bool dials_data =
+      false;  // a link has a TCP connection for its data, encrypted as the control connection is
 };
 
 /// Counts what the data path of a link, or of a part of it, has asked of its network device. Each counter is
@@ -332,7 +334,12 @@ class Transport : public IdleWork {
   /// Bytes of memory (or /dev/shm) that this node needs for a link of that shape, before it is opened.
   virtual uint64_t memory_bytes(const ring::Layout& outgoing,
                                 const ring::Layout& incoming) const = 0;
-  /// Of these, the bytes that count against the limit of locked memory.
+  /// Bytes that this process has for such a link beside those: objects, positions, counters of its own.
+  virtual uint64_t state_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
+    (void)outgoing, (void)incoming;
+    return 0;
+  }
+  /// Of memory_bytes, those that count against the limit of locked memory.
   virtual uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
     (void)outgoing, (void)incoming;
     return 0;

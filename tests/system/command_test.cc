@@ -19,6 +19,7 @@
 #include "faro/config.h"
 #include "support/certificates.h"
 #include "support/child.h"
+#include "support/counted_memory.h"
 #include "support/expect.h"
 #include "support/held_address.h"
 #include "support/small_disk.h"
@@ -415,6 +416,33 @@ TEST(FaroPlan, counts_links_over_verbs_with_their_messages_as_pinned) {
       EXPECT_EQ(limit["need"], pinned);
       EXPECT_NE(limit["verdict"], "note");
     }
+  }
+}
+
+TEST(FaroPlan, says_what_a_session_counts) {
+  const NodeFiles files = Authority().issue();
+  const auto expect_same = [](const SettingList& settings) {
+    Arguments command = words("plan --nodes 3 --json");
+    for (const auto& [name, value] : settings) {
+      command.push_back("--set");
+      command.push_back(name + "=" + value);
+    }
+    const json parsed = parse(run_faro(command));
+    EXPECT_EQ(parsed["node"]["open_bytes"], counted_by_a_node(settings, 3));
+    for (const json& limit : parsed["limits"]) {
+      if (limit["id"] == "memory_limit") {
+        EXPECT_EQ(limit["need"], parsed["node"]["open_bytes"]);
+      }
+    }
+  };
+  for (const char* const transport : {"tcp", "shm"}) {
+    SettingList settings = {{"transport", transport},
+                            {"cluster.workers", "2"},
+                            {"ring.bytes", "8KiB"},
+                            {"shuffle.limit", "7"}};
+    expect_same(settings);
+    for (const auto& each : files.settings()) settings.push_back(each);
+    expect_same(settings);
   }
 }
 

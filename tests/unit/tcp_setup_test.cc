@@ -210,7 +210,9 @@ TEST_F(TcpSetupTest, the_side_that_dials_takes_no_connection) {
 TEST_F(TcpSetupTest, the_memory_of_a_link_is_known_before_it_is_opened) {
   const ring::Layout forth{2, 3, 2, 32768};
   const ring::Layout back{3, 2, 2, 32768};
-  EXPECT_EQ(transport_.memory_bytes(forth, back), 2u * 12 * (32768 + 64));
+  // Whole pages of 12 rings, between which lies a cache line.
+  EXPECT_EQ(transport_.memory_bytes(forth, back), 2u * (12 * 32768 + 4096));
+  EXPECT_GT(transport_.state_bytes(forth, back), 24u * 512);
   EXPECT_TRUE(transport_.available().ok());
   EXPECT_FALSE(transport_.capabilities().same_host_only);
 }

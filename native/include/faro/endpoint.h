@@ -263,8 +263,9 @@ class Endpoint {
   /// Listens. Blocks: never for long. Errors: config_invalid, invalid_argument (`spec`), address_in_use,
   /// transport_unavailable, resource_limit, system_error.
   static Result<std::unique_ptr<Endpoint>> open(const Config& config, EndpointSpec spec);
-  /// What each of these channels would take of memory.limit_bytes on this side, its rings and all that its transport has for
-  /// it, over that of the transports which takes most, of those that `config` allows and that work here: for an engine that
+  /// What each of these channels would take of memory.limit_bytes on this side: its rings, and what this process has for it
+  /// beside them (some KiB, with TLS some 25 KiB per connection), over that of the transports which takes most, of those that
+  /// `config` allows and that work here, and its greeting: for an engine that
   /// makes its rings so small that as many channels fit as it expects. Sizes have to be given. Listens nowhere. Blocks: for
   /// opening RDMA devices. Errors: config_invalid, invalid_argument, transport_unavailable, resource_limit, system_error.
   static Result<std::vector<uint64_t>> channel_memory(const Config& config,

@@ -40,7 +40,7 @@ struct EndpointMetrics {
   uint64_t channels_closed = 0;     ///< of these, those that were drained, or closed by a side
   uint64_t channels_lost = 0;       ///< of these, those that have ended otherwise
   uint64_t channels_refused = 0;    ///< that have not opened: refused, or nobody answered
-  uint64_t memory_bytes = 0;        ///< what the links of channels take now
+  uint64_t memory_bytes = 0;        ///< what channels take now: rings, links, TLS
   uint64_t memory_limit_bytes = 0;  ///< memory.limit_bytes
   uint64_t polls = 0;               ///< calls of poll(), of all pollers, as the next three
   uint64_t events = 0;              ///< that these have told

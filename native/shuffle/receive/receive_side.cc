@@ -4,7 +4,13 @@
 #include <new>
 #include <utility>
 
+#include "session/resources.h"
+
 namespace faro::shuffle {
+
+// With its places in the lists of rings to look at, two, and of releases to tell.
+static_assert(sizeof(InRing) + 3 * sizeof(void*) <= session::kIncomingLaneRingBytes);
+static_assert(sizeof(Binding) <= session::kLaneSlotBytes);
 
 ReceiveSide::ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop)
     : worker_(worker),

@@ -4,7 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "session/resources.h"
+
 namespace faro::shuffle {
+
+// With its place in the list of rings to flush.
+static_assert(sizeof(OutRing) + sizeof(void*) <= session::kOutgoingLaneRingBytes);
 
 using counters::count;
 using wire::FrameHeader;

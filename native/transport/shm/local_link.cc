@@ -9,7 +9,9 @@
 
 namespace faro::transport::shm {
 
-uint64_t local_link_bytes(const ring::Layout& rings) { return SegmentLayout(rings).bytes(); }
+uint64_t local_link_bytes(const ring::Layout& rings) {
+  return SegmentLayout(rings).bytes() + ShmLink::bytes(rings, rings);
+}
 
 Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,

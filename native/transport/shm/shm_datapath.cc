@@ -94,7 +94,11 @@ void ShmIncoming::tell_read(wire::Position read) {
 
 void ShmIncoming::on_invalid(const char* why) { link_.fail("incoming", ring_, why); }
 
-ShmLink::ShmLink(Parts parts) : state_(parts.events), parts_(std::move(parts)) {
+ShmLink::ShmLink(Parts parts)
+    : state_(parts.events),
+      parts_(std::move(parts)),
+      outgoing_(parts_.outgoing->rings().ring_count()),
+      incoming_(parts_.incoming->rings().ring_count()) {
   const ring::Layout& out = parts_.outgoing->rings();
   const ring::Layout& in = parts_.incoming->rings();
   assert(parts_.peer_doorbells.size() == out.receiver_workers &&
@@ -107,6 +111,14 @@ ShmLink::ShmLink(Parts parts) : state_(parts.events), parts_(std::move(parts)) {
     incoming_.emplace_back(*parts_.incoming, ring, parts_.peer_doorbells[in.sender_of(ring)],
                            state_);
   }
+}
+
+uint64_t ShmLink::bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept {
+  // What the allocator keeps beside objects of cache lines, the objects of segments.
+  constexpr uint64_t kBeside = 512;
+  return sizeof(ShmLink) + kBeside + outgoing.ring_count() * sizeof(ShmOutgoing) +
+         incoming.ring_count() * sizeof(ShmIncoming) +
+         outgoing.receiver_workers * sizeof(ring::DoorbellLine*);
 }
 
 void ShmLink::attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) {

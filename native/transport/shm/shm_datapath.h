@@ -19,10 +19,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
+#include "base/fixed_array.h"
 #include "faro/status.h"
 #include "ring/doorbell.h"
 #include "transport/mirrored_ring.h"
@@ -111,6 +111,8 @@ class ShmLink final : public DataLink {
     LinkEvents* events = nullptr;                     // outlives the link; may be null
   };
   explicit ShmLink(Parts parts);
+  /// What a link takes beside its segments.
+  static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept;
 
   const Capabilities& capabilities() const override { return parts_.capabilities; }
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
@@ -122,8 +124,8 @@ class ShmLink final : public DataLink {
   ShmLinkState state_;
   Parts parts_;
   // Rings are not movable, and their addresses are given out.
-  std::deque<ShmOutgoing> outgoing_;
-  std::deque<ShmIncoming> incoming_;
+  base::FixedArray<ShmOutgoing> outgoing_;
+  base::FixedArray<ShmIncoming> incoming_;
 };
 
 }  // namespace faro::transport::shm

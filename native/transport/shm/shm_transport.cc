@@ -4,6 +4,7 @@
 #include "transport/shm/fd_passing.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shared_memory.h"
+#include "transport/shm/shm_datapath.h"
 #include "transport/shm/shm_setup.h"
 
 namespace faro::transport::shm {
@@ -32,6 +33,11 @@ Status ShmTransport::available() const {
 uint64_t ShmTransport::memory_bytes(const ring::Layout& /*outgoing*/,
                                     const ring::Layout& incoming) const {
   return SegmentLayout(incoming).bytes();
+}
+
+uint64_t ShmTransport::state_bytes(const ring::Layout& outgoing,
+                                   const ring::Layout& incoming) const {
+  return ShmLink::bytes(outgoing, incoming);
 }
 
 std::unique_ptr<LinkSetup> ShmTransport::begin(LinkContext& context) {

@@ -25,6 +25,7 @@ class ShmTransport final : public Transport {
   Status available() const override;
   /// Of the incoming direction only: the memory of outgoing rings is the peer's.
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
+  uint64_t state_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   /// While links are being set up there is a listening socket on the reactor.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;
   std::unique_ptr<LinkMending> mend(LinkContext&, DataLink&) override {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "base/kept_addresses.h"
@@ -14,8 +15,13 @@ namespace faro::transport::tcp {
 /// Owns the mapping. Every page is there from the start, so that no row pays for a page fault.
 class RingRegion {
  public:
+  /// What the rings take: whole pages.
+  static uint64_t bytes_of(const ring::Layout& layout) {
+    constexpr uint64_t kPageBytes = 4096;
+    return (layout.extent_bytes() + kPageBytes - 1) / kPageBytes * kPageBytes;
+  }
   RingRegion() = default;
-  explicit RingRegion(const ring::Layout& layout) : layout_(layout), bytes_(layout.region_bytes()) {
+  explicit RingRegion(const ring::Layout& layout) : layout_(layout), bytes_(bytes_of(layout)) {
     void* const mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (mapped != MAP_FAILED) base_ = static_cast<std::byte*>(mapped);

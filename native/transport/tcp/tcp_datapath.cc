@@ -167,7 +167,7 @@ void TcpLink::gather() {
   if (resumption_.told != incoming_.size()) [[unlikely]]
     return gather_resumes();
   reads_.take([this](uint32_t number) {
-    if (batch_.message_count == Batch::kReads) {
+    if (batch_.message_count == batch_.read_limit()) {
       note_due();
       return false;
     }
@@ -179,7 +179,7 @@ void TcpLink::gather() {
   if (!resumption_.may_write.load(std::memory_order_acquire)) [[unlikely]]
     return;
   writes_.take([this](uint32_t number) {
-    if (batch_.message_count == Batch::kMessages) {
+    if (batch_.message_count == batch_.message_limit) {
       note_due();
       return false;
     }
@@ -201,7 +201,7 @@ void TcpLink::gather() {
 // What has arrived cannot change meanwhile: the peer writes when it has the last of these.
 void TcpLink::gather_resumes() {
   uint32_t& ring = resumption_.told;
-  for (; ring != incoming_.size() && batch_.message_count != Batch::kMessages; ++ring) {
+  for (; ring != incoming_.size() && batch_.message_count != batch_.message_limit; ++ring) {
     TcpIncoming& from = incoming_[ring];
     const wire::Position read = from.take_told_again();
     const wire::Position arrived = from.written();

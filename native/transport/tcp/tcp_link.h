@@ -42,10 +42,10 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -53,6 +53,7 @@
 #include <span>
 #include <string>
 
+#include "base/fixed_array.h"
 #include "transport/messaged_channel.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
@@ -96,6 +97,9 @@ class TcpIncoming final : public MessagedIncoming {
 /// when that does not run. Owns: the socket and the memory of the rings.
 class TcpLink final : public DataLink, public MessagedChannel {
  public:
+  /// What a link takes beside its rings and its connection.
+  static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept;
+
   /// Takes over a connected non-blocking socket, encrypted by `tls` or by nothing (null).
   TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
           std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
@@ -141,17 +145,26 @@ class TcpLink final : public DataLink, public MessagedChannel {
 
   // What is on its way into the kernel: messages and the pieces of memory that make them up.
   struct Batch {
+    static constexpr uint32_t kMostMessages = 128;
+    static constexpr uint32_t kPiecesPerMessage = 3;  // header and a ring's bytes, wrapped at worst
+
+    // A link with few rings has few messages at a time: two of each, as a ring may be marked again meanwhile.
+    static uint32_t limit_of(uint32_t rings) { return std::min(2 * rings, kMostMessages); }
+    explicit Batch(uint32_t rings)
+        : message_limit(limit_of(rings)),
+          messages(std::make_unique<wire::DataMessage[]>(message_limit)),
+          pieces(std::make_unique<iovec[]>(kPiecesPerMessage * message_limit)) {}
+
     // Reads take at most half of it, so that one batch can always hold a whole word of either kind
     // (PendingRings).
-    static constexpr uint32_t kMessages = 128;
-    static constexpr uint32_t kReads = 64;
-
-    std::array<wire::DataMessage, kMessages> messages;
-    std::array<iovec, 3 * kMessages> pieces;  // header and a ring's bytes, wrapped at worst
+    const uint32_t message_limit;
+    const std::unique_ptr<wire::DataMessage[]> messages;
+    const std::unique_ptr<iovec[]> pieces;
     uint32_t message_count = 0;
     uint32_t piece_count = 0;
     uint32_t first_piece = 0;  // not yet completely in the kernel
 
+    uint32_t read_limit() const { return message_limit / 2; }
     bool empty() const { return first_piece == piece_count; }
     void clear() { message_count = piece_count = first_piece = 0; }
     void add(const wire::DataMessage& message);
@@ -180,6 +193,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   void on_events(uint32_t events);  // network thread
   void read_resumes();              // the same
   void receive(bool until_end);
+  void receive_some(bool until_end);
   bool take_received(size_t bytes);
   bool take_messages();
   Status accept_read(const wire::DataMessage& message);
@@ -210,8 +224,8 @@ class TcpLink final : public DataLink, public MessagedChannel {
       stream_;  // changed under the mutex by who has both rights; none: given up
   RingRegion outgoing_region_;
   RingRegion incoming_region_;
-  std::deque<TcpOutgoing> outgoing_;
-  std::deque<TcpIncoming> incoming_;
+  base::FixedArray<TcpOutgoing> outgoing_;
+  base::FixedArray<TcpIncoming> incoming_;
   // Tasks handed to the reactor hold this weakly: they may outlive the link.
   std::shared_ptr<TcpLink*> self_;
   const Status no_memory_{Code::resource_limit, "no memory for its data connection"};
@@ -225,9 +239,10 @@ class TcpLink final : public DataLink, public MessagedChannel {
   alignas(64) Batch batch_;
 
   // The reading right's holder's.
-  static constexpr size_t kStagingBytes = 4096;
-  alignas(64) std::array<std::byte, kStagingBytes> staging_;  // received, not yet understood
-  size_t staged_ = 0;                                         // bytes in it
+  // Received and not yet understood: between two turns of reading the beginning of a message, within one all of it, in
+  // the receiver's staging.
+  alignas(64) std::array<std::byte, sizeof(wire::DataMessage)> begun_;
+  size_t staged_ = 0;                 // bytes of it
   TcpIncoming* filling_ = nullptr;    // the ring whose payload is being received
   wire::Position fill_position_ = 0;  // where the next byte of it goes
   size_t fill_left_ = 0;              // bytes of it still to come; 0: between messages

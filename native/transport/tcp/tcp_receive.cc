@@ -42,7 +42,10 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
       stream_(std::in_place, fd, std::move(tls)),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
-      self_(std::make_shared<TcpLink*>(this)) {
+      outgoing_(context.outgoing.ring_count()),
+      incoming_(context.incoming.ring_count()),
+      self_(std::make_shared<TcpLink*>(this)),
+      batch_(context.outgoing.ring_count() + context.incoming.ring_count()) {
   const ring::Layout& out = context.outgoing;
   for (uint32_t r = 0; r < out.ring_count(); ++r)
     outgoing_.emplace_back(*this, r, outgoing_region_.base(r), out.ring_bytes);
@@ -53,6 +56,17 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
   }
   resumption_.told = in.ring_count();  // nothing to resume
   resumption_.heard = out.ring_count();
+}
+
+uint64_t TcpLink::bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept {
+  // What the allocator keeps beside objects of cache lines, the words of pending rings, what waits for its descriptor.
+  constexpr uint64_t kBeside = 768;
+  constexpr uint64_t kMessageBytes =
+      sizeof(wire::DataMessage) + Batch::kPiecesPerMessage * sizeof(iovec);
+  const uint32_t out = outgoing.ring_count();
+  const uint32_t in = incoming.ring_count();
+  return sizeof(TcpLink) + kBeside + out * sizeof(TcpOutgoing) + in * sizeof(TcpIncoming) +
+         Batch::limit_of(out + in) * kMessageBytes;
 }
 
 Status TcpLink::start() {
@@ -107,7 +121,18 @@ void TcpLink::on_readable(bool until_end) {
   ring_doorbells();
 }
 
+// Between two turns the link keeps what has begun, less than a message; all that came of a payload is in its ring.
 void TcpLink::receive(bool until_end) {
+  if (halted()) return;
+  std::byte* const staging = receiver_->staging().data();
+  std::memcpy(staging, begun_.data(), staged_);
+  receive_some(until_end);
+  staged_ = std::min(staged_, begun_.size());  // more only of a link that has failed
+  std::memcpy(begun_.data(), staging, staged_);
+}
+
+void TcpLink::receive_some(bool until_end) {
+  const std::span<std::byte> staging = receiver_->staging();
   size_t turn = 0;
   while (!halted()) {
     // When the turn is over the socket stays readable, except for bytes that TLS has already taken out of it.
@@ -128,7 +153,7 @@ void TcpLink::receive(bool until_end) {
       if (fill_left_ > to_end) ask(filling_->base_, fill_left_ - to_end);
     }
     const bool is_large = fill_left_ >= kLargePayloadBytes;
-    ask(staging_.data() + staged_, is_large ? kAheadBytes : staging_.size() - staged_);
+    ask(staging.data() + staged_, is_large ? kAheadBytes : staging.size() - staged_);
 
     const ssize_t received = stream_->receive(std::span(pieces).first(count));
     if (received > 0) {
@@ -163,10 +188,11 @@ bool TcpLink::take_received(size_t bytes) {
 
 // Takes the whole messages out of staging. False if the link has failed.
 bool TcpLink::take_messages() {
+  std::byte* const staging = receiver_->staging().data();
   size_t taken = 0;
   while (fill_left_ == 0 && staged_ - taken >= sizeof(wire::DataMessage)) {
     wire::DataMessage message;
-    std::memcpy(&message, staging_.data() + taken, sizeof message);
+    std::memcpy(&message, staging + taken, sizeof message);
     taken += sizeof message;
     const bool resumes = resumption_.heard != outgoing_.size();
     const Status status = resumes                  ? accept_resume(message)
@@ -183,7 +209,7 @@ bool TcpLink::take_messages() {
       size_t bytes = staged_ - taken;
       if (bytes > fill_left_) bytes = fill_left_;
       if (bytes > ring_bytes - offset) bytes = ring_bytes - offset;
-      std::memcpy(filling_->base_ + offset, staging_.data() + taken, bytes);
+      std::memcpy(filling_->base_ + offset, staging + taken, bytes);
       taken += bytes;
       fill_position_ += bytes;
       fill_left_ -= bytes;
@@ -191,7 +217,7 @@ bool TcpLink::take_messages() {
     }
   }
   staged_ -= taken;
-  std::memmove(staging_.data(), staging_.data() + taken, staged_);
+  std::memmove(staging, staging + taken, staged_);
   return true;
 }
 

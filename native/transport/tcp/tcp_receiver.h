@@ -12,8 +12,11 @@
 // at once. If no worker of a node sleeps or polls, rows stay in the sockets: no worker could take them anyway.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <mutex>
+#include <span>
 
 #include "base/unique_fd.h"
 #include "faro/status.h"
@@ -47,6 +50,9 @@ class TcpReceiver {
   void take() noexcept;
   void give() noexcept { taken_.store(false, std::memory_order_release); }
 
+  /// Where the holder of that right has what it has received and not yet understood. Of no link between two turns.
+  std::span<std::byte> staging() noexcept { return staging_; }
+
  private:
   Status open(Reactor& reactor);
   bool read() noexcept;
@@ -58,6 +64,8 @@ class TcpReceiver {
   std::atomic<bool> open_{
       false};  // release: the two above are there. Workers may run before the first connection
   std::atomic<bool> taken_{false};
+
+  alignas(64) std::array<std::byte, 4096> staging_;
 
   std::mutex gate_mutex_;              // never on the way of a row: only around sleeps
   std::atomic<uint32_t> sleeping_{0};  // workers; written under the mutex

@@ -88,7 +88,7 @@ class TcpMending final : public LinkMending {
 
 }  // namespace
 
-const Capabilities kTcpCapabilities = {.name = "tcp", .mends = wire::kMends};
+const Capabilities kTcpCapabilities = {.name = "tcp", .mends = wire::kMends, .dials_data = true};
 
 const Capabilities& TcpTransport::capabilities() const { return kTcpCapabilities; }
 
@@ -96,7 +96,12 @@ Status TcpTransport::available() const { return {}; }
 
 uint64_t TcpTransport::memory_bytes(const ring::Layout& outgoing,
                                     const ring::Layout& incoming) const {
-  return outgoing.region_bytes() + incoming.region_bytes();
+  return RingRegion::bytes_of(outgoing) + RingRegion::bytes_of(incoming);
+}
+
+uint64_t TcpTransport::state_bytes(const ring::Layout& outgoing,
+                                   const ring::Layout& incoming) const {
+  return TcpLink::bytes(outgoing, incoming);
 }
 
 std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {

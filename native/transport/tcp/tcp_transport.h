@@ -28,6 +28,7 @@ class TcpTransport final : public Transport {
   /// Always ok: a machine without TCP cannot even have a session.
   Status available() const override;
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
+  uint64_t state_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   /// Each DataLink that comes of it must be destroyed on the network thread, or after that has
   /// ended.
   std::unique_ptr<LinkSetup> begin(LinkContext& context) override;

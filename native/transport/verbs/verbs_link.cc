@@ -19,7 +19,9 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
       deferred_(deferred),
       parts_(std::move(parts)),
       outgoing_code_(context.outgoing),
-      incoming_code_(context.incoming) {
+      incoming_code_(context.incoming),
+      outgoing_(context.outgoing.ring_count()),
+      incoming_(context.incoming.ring_count()) {
   for (ChannelParts& channel : std::exchange(parts_.channels, {}))
     channels_.emplace_back(*this, static_cast<uint32_t>(channels_.size()), std::move(channel));
   const ring::Layout& out = context.outgoing;
@@ -34,6 +36,15 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
                            parts_.incoming.base() + in.base_offset(r), in.ring_bytes,
                            context.workers[in.receiver_of(r)], ready_ring_of(context, r));
   }
+}
+
+uint64_t VerbsLink::bytes(const ring::Layout& outgoing, const ring::Layout& incoming,
+                          uint64_t channels) noexcept {
+  // Of a channel: what the verbs library keeps of its queue pair and connection.
+  constexpr uint64_t kQueuePairBytes = 2048;
+  return sizeof(VerbsLink) + channels * (sizeof(VerbsChannel) + kQueuePairBytes) +
+         outgoing.ring_count() * sizeof(VerbsOutgoing) +
+         incoming.ring_count() * sizeof(VerbsIncoming);
 }
 
 VerbsLink::~VerbsLink() { stop(); }

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fixed_array.h"
 #include "transport/transport.h"
 #include "transport/verbs/channel_map.h"
 #include "transport/verbs/immediate_code.h"
@@ -36,6 +37,10 @@ extern const Capabilities kVerbsCapabilities;
 /// not run. Owns: the queue pairs and the memory of the rings.
 class VerbsLink final : public DataLink {
  public:
+  /// What a link with that many channels takes beside what it has registered.
+  static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming,
+                        uint64_t channels) noexcept;
+
   VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPoller>& poller,
             const std::shared_ptr<DeferredSends>& deferred, LinkParts parts);
   ~VerbsLink() override;
@@ -88,8 +93,8 @@ class VerbsLink final : public DataLink {
   LinkParts parts_;  // except its channels. While the link is broken, the keys change
   const ImmediateCode outgoing_code_;
   const ImmediateCode incoming_code_;
-  std::deque<VerbsOutgoing> outgoing_;
-  std::deque<VerbsIncoming> incoming_;
+  base::FixedArray<VerbsOutgoing> outgoing_;
+  base::FixedArray<VerbsIncoming> incoming_;
 
   std::atomic<State> state_{kRunning};
   std::mutex

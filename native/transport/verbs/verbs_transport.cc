@@ -69,6 +69,11 @@ uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
                 LinkParts::message_bytes(queues.receives, queues.send_depth));
 }
 
+uint64_t VerbsTransport::state_bytes(const ring::Layout& outgoing,
+                                     const ring::Layout& incoming) const {
+  return VerbsLink::bytes(outgoing, incoming, ChannelMap::count(options_.sharing, outgoing));
+}
+
 std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {
   return std::make_unique<VerbsSetup>(context, *manager_, poller_, deferred_, options_,
                                       address_is_set_);

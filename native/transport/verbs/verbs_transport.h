@@ -23,6 +23,7 @@ class VerbsTransport final : public Transport {
   const Capabilities& capabilities() const override;
   Status available() const override { return available_; }
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
+  uint64_t state_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override {
     return memory_bytes(outgoing, incoming);
   }

@@ -9,7 +9,10 @@
 #include "counters/counter_file.h"
 #include "lab/simulation/scene.h"
 #include "lab/simulation/transport/sim_waiter.h"
+#include "links/link_memory.h"
 #include "node/session_access.h"
+#include "ring/ready_set.h"
+#include "session/resources.h"
 #include "session/topology.h"
 #include "transport/shm/local_link.h"
 
@@ -307,11 +310,16 @@ uint64_t memory_for_links(const base::Settings& settings, uint32_t links) {
   shape.workers_per_node = settings.workers_per_node;
   shape.rings_per_lane = rings.rings_per_lane;
   shape.lanes_on_demand = true;
-  const uint64_t own = transport::shm::local_link_bytes(rings) +
-                       counters::CounterFile::bytes(shape) -
-                       (settings.workers_per_node.size() - 1) * lanes +
-                       uint64_t{sizeof(ring::DoorbellLine)} * rings.sender_workers;
-  return own + links * (2 * rings.region_bytes() + lanes);
+  const uint64_t state = session::lane_state_bytes(settings, rings, rings);
+  const auto groups =
+      static_cast<uint32_t>(settings.workers_per_node.size() *
+                            ((rings.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
+                             ring::ReadySet::kRingsPerGroup));
+  const uint64_t own =
+      transport::shm::local_link_bytes(rings) + state + counters::CounterFile::bytes(shape) -
+      (settings.workers_per_node.size() - 1) * lanes +
+      (sizeof(ring::DoorbellLine) + ring::ReadySet::bytes(groups)) * rings.sender_workers;
+  return own + links * (2 * rings.region_bytes() + lanes + state + links::kLinkBytes);
 }
 
 }  // namespace faro::simulation

@@ -80,9 +80,9 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * What each of these channels would take of {@code memory.limit_bytes} on this side, in bytes: its rings and all that its
-   * transport has for it, over that of the transports which takes most, of those that the configuration allows and that work
-   * here. An engine that makes its rings so small that as many channels fit as it expects asks this first. Sizes of rings
+   * What each of these channels would take of {@code memory.limit_bytes} on this side, in bytes: its rings, and the native
+   * memory that this process has for it beside them (some KiB, with TLS some 25 KiB per connection), over that of the transports
+   * which takes most, of those that the configuration allows and that work here. An engine that makes its rings so small that as many channels fit as it expects asks this first. Sizes of rings
    * have to be given. Listens nowhere; blocks for opening RDMA devices.
    *
    * @return one number for each of the channels

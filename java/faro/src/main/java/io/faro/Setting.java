@@ -151,7 +151,10 @@ public enum Setting {
   VERBS_HUGE_PAGES("verbs.huge_pages", "0"),
   /** Path of libfaro_verbs.so. Empty: next to libfaro or the program, or in the search path of the loader. */
   VERBS_MODULE("verbs.module", ""),
-  /** Most memory that the rings of this node may take when the session opens. 0: the limits of the machine. */
+  /**
+   * Most memory that this node may take for its rings, links and channels, all that it has for these included. 0: the
+   * limits of the machine.
+   */
   MEMORY_LIMIT_BYTES("memory.limit_bytes", "0"),
   /** Memory for spilled rows, per node. Rows beyond it go to the overflow file. */
   OVERFLOW_MEMORY_BYTES("overflow.memory_bytes", "67108864"),
