@@ -49,7 +49,17 @@ Result<std::unique_ptr<CounterView>> CounterView::open(const std::string& path, 
   const uint64_t taken = static_cast<uint64_t>(state.st_blocks) * kBlock;
   if (taken + view->lane_bytes() < bytes)
     return bad(fmt::format("it claims {} bytes and takes {}", bytes, taken));
+  view->note_room();
   return view;
+}
+
+// Records of lanes that were linked have their space. What a header says of others must not cost the reader memory.
+void CounterView::note_room() {
+  constexpr uint64_t kBlock = 512;
+  struct stat state {};
+  const bool is_known = fstat(fd_.get(), &state) == 0;
+  const uint64_t taken = is_known ? static_cast<uint64_t>(state.st_blocks) * kBlock : 0;
+  lane_room_ = taken / (sizeof(OutgoingCounters) + sizeof(IncomingCounters));
 }
 
 Result<std::unique_ptr<CounterView>> CounterView::over(std::span<const std::byte> memory) {
@@ -172,6 +182,7 @@ WorkerView CounterView::read_worker(uint32_t local) const {
 
 NodeView CounterView::read() {
   if (!fd_.valid()) return view(true);
+  note_room();
   SparseLines fresh = make_lines(memory_.size());
   const bool whole = fresh != nullptr && copy_file(fresh.get(), 0, memory_.size()) &&
                      copy_again(Section::waits) && copy_again(Section::queries);
@@ -216,6 +227,7 @@ NodeView CounterView::view(bool whole) const {
       if (!peer.was_linked() || peer.first_worker < last || end > head.worker_count) continue;
       last = static_cast<uint32_t>(end);
       for (uint32_t other = peer.first_worker; other < end; ++other) {
+        if (view.outgoing.size() >= lane_room_) return view;
         const uint32_t first = (local * head.worker_count + other) * head.rings_per_lane;
         add(Section::outgoing, first,
             view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);

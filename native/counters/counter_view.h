@@ -129,13 +129,15 @@ class CounterView {
   void add(Section section, uint32_t first, Values& sum) const;
   WorkerView read_worker(uint32_t local) const;
   NodeView view(bool whole) const;
+  void note_room();
 
   SparseLines copy_;                      // of the file, at the last read
   std::map<Section, SparseLines> again_;  // of sequenced records, copied after that
   std::span<const std::byte> memory_;     // copy_, or memory of someone else
   const base::UniqueFd fd_;               // invalid: over memory of someone else
   const std::string path_;
-  Header header_;  // a copy, checked: what the file says later does not count
+  uint64_t lane_room_ = UINT64_MAX;  // lanes for which the file has space: no more are shown
+  Header header_;                    // a copy, checked: what the file says later does not count
 };
 
 }  // namespace faro::counters

@@ -303,8 +303,7 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
   }
   const bool has_choice = link->context().initiator && link->choice();
   if (has_choice && link->state().is(links::LinkState::admitted)) {
-    const Status status =
-        factory_.set_up(links_, links_, *link, *entry.poller, entry.greeting.size());
+    const Status status = factory_.set_up(links_, *link, *entry.poller, entry.greeting.size());
     if (!status.ok()) link->fail(status);
     return;
   }

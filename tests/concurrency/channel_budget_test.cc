@@ -150,8 +150,8 @@ TEST_P(ChannelBudget, is_used_up_to_the_last_byte) {
 }
 
 TEST_P(ChannelBudget, of_either_side_decides_if_it_is_the_lesser) {
-  const uint64_t limit = 4 * memory_of_one(32 * kKiB);
-  EndpointSide few(config(limit, 4)), many(config(limit, 8));
+  EndpointSide few(config(4 * memory_of_one(32 * kKiB), 4));
+  EndpointSide many(config(8 * memory_of_one(8 * kKiB), 8));
   const Sizes lesser = sizes(many, few);
   EXPECT_LE(lesser.first, 8 * kKiB);
   EXPECT_EQ(sizes(few, many), lesser);

@@ -2,8 +2,12 @@
 // hand, below the worker of node 0, and met by that of node 1, and query messages.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "node/session_access.h"
@@ -58,6 +62,50 @@ class ShuffleFrames : public ShuffleApi {
   QueryId id_;
   std::shared_ptr<transport::DataLink> link_;
 };
+
+// A length is believed as far as its bytes have come.
+TEST_F(ShuffleFrames, that_begin_a_large_row_take_no_memory_for_what_has_not_come) {
+  constexpr uint64_t kClaimed = 32 << 20;
+  const ShuffleSpec rows = spec(id_, 0, 0, {0}, {1});
+  Shuffle receiver = open_shuffle(worker(1), rows);
+  auto open = open_payload();
+  const uint32_t any_width = 0;
+  std::memcpy(open.data() + offsetof(wire::OpenPayload, row_bytes), &any_width, sizeof any_width);
+  put({0, wire::FrameKind::open, 0, 0, 0, 0}, open);
+  std::vector<std::byte> part = bytes_of(wire::FragmentPayload{kClaimed, 0});
+  part.resize(part.size() + 500);
+  put({0, wire::FrameKind::fragment, 0, 0, 0, 0}, part);
+  const shuffle::Overflow& overflow = SessionAccess::core(session(1)).overflow();
+  Batch batch;
+  while (overflow.memory_bytes() == 0) {
+    ASSERT_EQ(receiver.receiver()->receive(batch, Wait::at_most(std::chrono::milliseconds(1))),
+              Outcome::deadline)
+        << receiver.status().to_string();
+  }
+  EXPECT_LE(overflow.memory_bytes(), 68u << 10);
+}
+
+TEST_F(ShuffleFrames, of_a_large_row_make_it_whole_while_its_memory_grows) {
+  const ShuffleSpec rows = spec(id_, 0, 0, {0}, {1});
+  std::vector<std::byte> row(3'000'001);
+  for (size_t at = 0; at < row.size(); ++at)
+    row[at] = static_cast<std::byte>(at * 2654435761u >> 13);
+  std::thread sends([&] {
+    Shuffle shuffle = open_shuffle(worker(0), rows);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(shuffle.sender()->send(0, row), Outcome::done);
+    EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
+    close_and_end(shuffle, 0, id_);
+    worker(0).release_ownership();
+  });
+  Shuffle receiver = open_shuffle(worker(1), rows);
+  for (int i = 0; i < 3; ++i) {
+    const Batch batch = take_batch(receiver);
+    EXPECT_TRUE(std::ranges::equal(*batch.each_row().begin(), row)) << i;
+  }
+  EXPECT_EQ(take_rows(receiver), 0u);
+  close_and_end(receiver, 1, id_);
+  sends.join();
+}
 
 TEST_F(ShuffleFrames, of_channels_end_the_link_of_who_sends_them_by_name) {
   for (const wire::FrameKind kind : {wire::FrameKind::message, wire::FrameKind::end}) {

@@ -304,6 +304,23 @@ TEST(CounterView, of_a_file_without_room_for_more_than_its_lanes_is_refused) {
   test::expect_error(CounterView::open(forged).status(), Code::invalid_argument, {"and takes"});
 }
 
+// A header and a peer that claim millions of lanes, which are a hole in the file.
+TEST(CounterView, shows_no_more_lanes_than_a_file_has_space_for) {
+  TemporaryFolder folder;
+  Shape shape = some_shape();
+  shape.lanes_on_demand = true;
+  shape.workers_per_node.assign(2000, 16);
+  shape.node = 0;
+  const auto file = test::value_of(CounterFile::make(shape, folder.path(), 1));
+  ASSERT_TRUE(test::is_ok(file->reserve_lanes(0, 16)));
+  Peer self{.incarnation = 1, .first_worker = 0, .worker_count = 16 * 2000};
+  self.transport = {'t', 'c', 'p'};
+  file->set_peer(0, self);
+  const NodeView shown = read(file->path());
+  EXPECT_GE(shown.outgoing.size(), 16u * 16);
+  EXPECT_LE(shown.outgoing.size(), 100'000u);
+}
+
 TEST(CounterView, of_a_file_that_was_cut_short_shows_it_as_it_was_and_ended) {
   TemporaryFolder folder;
   const auto file = make(folder.path());

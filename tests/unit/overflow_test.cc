@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace faro::shuffle {
@@ -99,6 +101,38 @@ std::vector<std::byte> contents(Overflow& overflow, Stored& stored) {
 
 Status store(Disk& disk, const std::vector<std::byte>& bytes, Stored& out) {
   return disk.overflow.store(disk.usage, bytes, bytes.size(), out);
+}
+
+TEST(Overflow, a_block_that_grows_keeps_its_bytes_and_counts_what_it_takes) {
+  Disk disk(in_memory(6400), in_memory(6400));
+  Stored block;
+  ASSERT_TRUE(disk.overflow.allocate(disk.usage, 640, block).ok());
+  std::ranges::fill(std::span(block.memory, 640), std::byte{5});
+  ASSERT_TRUE(disk.overflow.grow(block, 6400).ok());
+  EXPECT_EQ(block.place, Stored::Place::memory);
+  EXPECT_EQ(disk.overflow.memory_bytes(), in_memory(6400));
+  EXPECT_EQ(disk.usage.bytes.load(), in_memory(6400));
+  EXPECT_EQ(std::vector(block.memory, block.memory + 640), filled(640, 5));
+  // Its query may have no more.
+  EXPECT_EQ(disk.overflow.grow(block, 64000).code(), Code::overflow_exhausted);
+  EXPECT_EQ(block.bytes, 6400u);
+  EXPECT_EQ(block.memory[639], std::byte{5});
+  disk.free({&block});
+  disk.expect_nothing_is_taken();
+}
+
+TEST(Overflow, a_block_that_grows_beyond_the_budget_moves_to_the_file) {
+  Disk disk(in_memory(640));
+  Stored block;
+  ASSERT_TRUE(disk.overflow.allocate(disk.usage, 640, block).ok());
+  std::ranges::fill(std::span(block.memory, 640), std::byte{5});
+  ASSERT_TRUE(disk.overflow.grow(block, 6400).ok());
+  EXPECT_EQ(block.place, Stored::Place::mapped);
+  EXPECT_EQ(std::vector(block.memory, block.memory + 640), filled(640, 5));
+  ASSERT_TRUE(disk.overflow.grow(block, 9000).ok());
+  EXPECT_EQ(std::vector(block.memory, block.memory + 640), filled(640, 5));
+  disk.free({&block});
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, memory_first_and_the_file_beyond_the_budget) {

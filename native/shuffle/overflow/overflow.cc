@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 
@@ -157,6 +158,34 @@ Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, Stored& out) {
   }
   made.place = Stored::Place::mapped;
   out = made;
+  return Status::Ok();
+}
+
+// For the moment of the copy both are there, and the larger one counts.
+bool Overflow::grow_memory(Stored& stored, uint64_t bytes) noexcept {
+  if (stored.place != Stored::Place::memory || bytes > limits_.memory_bytes) return false;
+  const uint64_t more = memory_of(bytes) - memory_of(stored.room);
+  if (!charge(*stored.usage, more)) return false;
+  if (take_memory(more, limits_.memory_bytes)) {
+    if (std::byte* const memory = allocate_bytes(bytes); memory != nullptr) {
+      std::memcpy(memory, stored.memory, stored.bytes);
+      free_bytes(std::exchange(stored.memory, memory));
+      stored.bytes = stored.room = bytes;
+      return true;
+    }
+    give_memory(more);
+  }
+  stored.usage->bytes.fetch_sub(more, std::memory_order_relaxed);
+  return false;
+}
+
+Status Overflow::grow(Stored& stored, uint64_t bytes) {
+  if (grow_memory(stored, bytes)) return Status::Ok();
+  Stored larger;
+  FARO_RETURN_IF_ERROR(allocate(*stored.usage, bytes, larger));
+  std::memcpy(larger.memory, stored.memory, stored.bytes);
+  free(stored);
+  stored = larger;
   return Status::Ok();
 }
 

@@ -81,6 +81,10 @@ class Overflow {
   /// overflow_exhausted, naming the limits.
   Status allocate(OverflowUsage& usage, uint64_t bytes, Stored& out);
 
+  /// A block of `bytes` bytes, more than before, all in use, in place of `stored`, whose bytes lie at its start. Errors:
+  /// overflow_exhausted (unchanged then).
+  Status grow(Stored& stored, uint64_t bytes);
+
   /// Spills bytes: memory, else file. If there is much, the block has room for `room` bytes.
   /// Errors: overflow_exhausted.
   Status store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room, Stored& out);
@@ -111,6 +115,7 @@ class Overflow {
   bool take_memory(uint64_t bytes, uint64_t limit) noexcept;
   void give_memory(uint64_t bytes) noexcept;
   bool allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out) noexcept;
+  bool grow_memory(Stored& stored, uint64_t bytes) noexcept;
   Status allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out);
   Result<Extent> take_file(uint64_t bytes);
   void give_file(const Extent& extent) noexcept;

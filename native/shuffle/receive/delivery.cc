@@ -1,5 +1,6 @@
 #include "shuffle/receive/delivery.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -73,7 +74,7 @@ bool Delivery::continues_row(const Inbox& inbox, const Inbox::Stream& stream,
                              const FrameNode& node) const {
   const wire::FragmentPayload fragment = fragment_of(node);
   const bool is_first = stream.assembly.place == Stored::Place::none;
-  const uint64_t row_bytes = is_first ? fragment.row_bytes : stream.assembly.bytes;
+  const uint64_t row_bytes = is_first ? fragment.row_bytes : stream.whole_bytes;
   const bool is_last = stream.assembled_bytes + node.bytes_of_rows() == row_bytes;
   return fragment.row_bytes == row_bytes && fragment.offset == stream.assembled_bytes &&
          node.bytes_of_rows() <= row_bytes - stream.assembled_bytes &&
@@ -81,18 +82,27 @@ bool Delivery::continues_row(const Inbox& inbox, const Inbox::Stream& stream,
          (inbox.row_bytes == 0 || row_bytes == inbox.row_bytes) && is_last == (node.row_count == 1);
 }
 
+// Room for the part of a row that a fragment brings. A sender that says that its row is large gets memory for it as its
+// bytes come, at most kGrowth times as much as have come.
+bool Delivery::make_room(Inbox& inbox, Inbox::Stream& stream, const FrameNode& node) {
+  constexpr uint64_t kGrowth = 8;
+  const bool is_first = stream.assembly.place == Stored::Place::none;
+  const uint64_t needed = stream.assembled_bytes + node.bytes_of_rows();
+  if (!is_first && needed <= stream.assembly.bytes) return true;
+  if (is_first) stream.whole_bytes = fragment_of(node).row_bytes;
+  const uint64_t room =
+      std::min(stream.whole_bytes, std::max(kGrowth * needed, Overflow::kPackedBytes));
+  const Status status = is_first
+                            ? worker_.overflow.allocate(inbox.query()->usage, room, stream.assembly)
+                            : worker_.overflow.grow(stream.assembly, room);
+  if (!status.ok()) (void)operation_.overflow_exhausted(inbox.query(), room, status);
+  return status.ok();
+}
+
 // Gives the fragment at the head of a stream back; false if there is no room for its row.
 bool Delivery::append_fragment(Inbox& inbox, Inbox::Stream& stream) {
   FrameNode* const node = stream.first;
-  if (stream.assembly.place == Stored::Place::none) {
-    const uint64_t row_bytes = fragment_of(*node).row_bytes;
-    const Status status =
-        worker_.overflow.allocate(inbox.query()->usage, row_bytes, stream.assembly);
-    if (!status.ok()) {
-      (void)operation_.overflow_exhausted(inbox.query(), row_bytes, status);
-      return false;
-    }
-  }
+  if (!make_room(inbox, stream, *node)) return false;
   std::memcpy(stream.assembly.memory + stream.assembled_bytes,
               node->payload + sizeof(wire::FragmentPayload), node->bytes_of_rows());
   stream.assembled_bytes += node->bytes_of_rows();

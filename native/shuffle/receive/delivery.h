@@ -29,6 +29,7 @@ class Delivery {
   FrameNode* take_whole(Inbox& inbox, Inbox::Stream& stream);
   FrameNode* assemble(Inbox& inbox, Inbox::Stream& stream);
   bool continues_row(const Inbox& inbox, const Inbox::Stream& stream, const FrameNode& node) const;
+  bool make_room(Inbox& inbox, Inbox::Stream& stream, const FrameNode& node);
   bool append_fragment(Inbox& inbox, Inbox::Stream& stream);
   FrameNode* finish_row(Inbox::Stream& stream, uint32_t sender);
   bool make_readable(Inbox& inbox, FrameNode& node);

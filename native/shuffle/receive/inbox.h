@@ -54,8 +54,9 @@ class Inbox final : public AwaitedSenders {
     wire::OpenPayload opened{};  // by its sender
     uint64_t format = 0;         // of its rows, the digest of what it has said; 0: nothing
     uint64_t rows_received = 0;
-    Stored assembly;  // a row that arrives in fragments
+    Stored assembly;  // a row that arrives in fragments: as much of it as there is room for yet
     uint64_t assembled_bytes = 0;
+    uint64_t whole_bytes = 0;  // of that row, as its sender says
   };
 
   /// `maker`: the node whose worker sent first, or the own one.
