@@ -326,4 +326,9 @@ public final class Batch implements AutoCloseable {
     receiver().shuffle().enter(); // closing empties its batches
     return new FaroException(Code.WRONG_STATE, "the batch is empty: it was released, or never filled");
   }
+
+  @Override
+  public String toString() {
+    return "batch of " + rowCount + " rows, of the " + (receiver == null ? "row buffer" : receiver);
+  }
 }

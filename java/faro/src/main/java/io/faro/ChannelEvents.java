@@ -151,4 +151,9 @@ public final class ChannelEvents {
   private long event(int i) {
     return address + (long) Objects.checkIndex(i, count) * NativePoller.Layout.EVENT_BYTES;
   }
+
+  @Override
+  public String toString() {
+    return count + " events of at most " + capacity;
+  }
 }

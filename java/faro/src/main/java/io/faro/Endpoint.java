@@ -6,6 +6,7 @@ import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * Listens for peers, and carries the channels to them: frames between two peers, for engines with a flow control, a
@@ -55,6 +56,8 @@ public final class Endpoint implements AutoCloseable {
    *     {@link Code#SYSTEM_ERROR}
    */
   public static Endpoint open(SessionConfig config, EndpointSpec spec) {
+    Objects.requireNonNull(config, "config");
+    Objects.requireNonNull(spec, "spec");
     NativeLibrary.ensureLoaded();
     return NativeLog.opening(() -> openLogged(config, spec));
   }
@@ -90,6 +93,8 @@ public final class Endpoint implements AutoCloseable {
    *     {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT}, {@link Code#SYSTEM_ERROR}
    */
   public static long[] channelMemory(SessionConfig config, List<ChannelSpec> channels) {
+    Objects.requireNonNull(config, "config");
+    Nulls.none(channels, "channels");
     NativeLibrary.ensureLoaded();
     NativeLog.enter();
     long[] memory = new long[channels.size()];

@@ -25,7 +25,7 @@ public record EndpointSpec(
   /** Takes the numbers as they are. */
   public EndpointSpec {
     Objects.requireNonNull(name, "name");
-    answerToOthers = answerToOthers.clone();
+    answerToOthers = Objects.requireNonNull(answerToOthers, "answerToOthers").clone();
   }
 
   /** Without a name, with one poller, which accepts all channels, up to 1024. */

@@ -78,6 +78,9 @@ public final class LongSender {
   @CheckReturnValue
   public <X extends Exception> int sendAll(long[] rows, int from, int to, Partition partition, Wait<X> wait)
       throws X {
+    Objects.requireNonNull(rows, "rows");
+    Objects.requireNonNull(partition, "partition");
+    Objects.requireNonNull(wait, "wait");
     int taken = sendStaged(rows, from, to, partition);
     if (!wait.goesOn(stoppedBy)) {
       return taken;
@@ -128,5 +131,10 @@ public final class LongSender {
   private void drop(long row) {
     NativeMemory.putLong(sender.apart(), row);
     sender.commitApart(Long.BYTES);
+  }
+
+  @Override
+  public String toString() {
+    return "longs by the " + sender;
   }
 }

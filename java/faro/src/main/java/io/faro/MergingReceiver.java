@@ -180,4 +180,9 @@ public final class MergingReceiver<T> implements Iterable<T> {
     int compared = order.compare(streams[one].head, streams[other].head);
     return compared != 0 ? compared < 0 : one < other;
   }
+
+  @Override
+  public String toString() {
+    return "merged stream of " + streams.length + " senders";
+  }
 }

@@ -6,6 +6,13 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 final class NodeChanges {
   private NodeChanges() {}
 
+  static void check(int node, int nodeCount) {
+    if (node < 0 || node >= nodeCount) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "node " + node + " does not exist (0 … " + (nodeCount - 1) + ")");
+    }
+  }
+
   static void add(long session, int node, String address) {
     FaroException.checked(add(session, node, address.getBytes(UTF_8)));
   }

@@ -177,4 +177,9 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   private T takeHandedOver() {
     return (T) receiver.shuffle().localLanes().from(batch.sender()).take(batch.mark());
   }
+
+  @Override
+  public String toString() {
+    return "objects of the " + receiver + ", by " + codec.format();
+  }
 }

@@ -72,6 +72,8 @@ public final class ObjectSender<T> {
   @CheckReturnValue
   public <X extends Exception> int sendAll(
       List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf, Wait<X> wait) throws X {
+    Objects.requireNonNull(receiverOf, "receiverOf");
+    Objects.requireNonNull(wait, "wait");
     Objects.checkFromToIndex(from, to, objects.size());
     stoppedBy = Outcome.DONE;
     long begin = 0; // when it first found no room; 0: not yet
@@ -184,5 +186,10 @@ public final class ObjectSender<T> {
   private int writeAside(T object) {
     writer.claimAside(codec.maxBytes(object));
     return codec.write(object, writer);
+  }
+
+  @Override
+  public String toString() {
+    return "objects by the " + sender + ", by " + codec.format();
   }
 }

@@ -66,4 +66,9 @@ public final class ObjectShuffle<T> implements AutoCloseable {
   public void close() {
     shuffle.close();
   }
+
+  @Override
+  public String toString() {
+    return shuffle + ", of objects by " + codec.format();
+  }
 }

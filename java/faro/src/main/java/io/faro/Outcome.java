@@ -54,4 +54,9 @@ public enum Outcome {
   static Outcome of(int result) {
     return BY_NUMBER[(int) FaroException.checked(result)];
   }
+
+  /** Whether a call with this result has ended before what it waits for, which is to be asked for again. */
+  static boolean isOpen(int result) {
+    return result == WOULD_WAIT.number() || result == DEADLINE.number();
+  }
 }

@@ -1,5 +1,7 @@
 package io.faro;
 
+import java.util.Objects;
+
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
@@ -12,6 +14,7 @@ record PartFailure(int code, byte[] text) {
   static final PartFailure NONE = new PartFailure(0, new byte[0]);
 
   static PartFailure of(Throwable failure) {
+    Objects.requireNonNull(failure, "failure");
     if (failure instanceof FaroException known && known.category() == Category.QUERY) {
       return new PartFailure(known.code().number(), String.valueOf(known.getMessage()).getBytes(UTF_8));
     }

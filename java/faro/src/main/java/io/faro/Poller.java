@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
@@ -85,6 +86,8 @@ public final class Poller {
    *     ({@link EndpointSpec#channelLimit}), {@link Code#CLOSED}
    */
   public long connect(String address, ChannelSpec spec) {
+    Objects.requireNonNull(address, "address");
+    Objects.requireNonNull(spec, "spec");
     owner.enter();
     long[] channel = new long[1];
     check(
@@ -256,6 +259,8 @@ public final class Poller {
 
   /** The same until there is something to tell of what {@code wakeFor} says. */
   public <X extends Exception> Outcome await(Wait<X> wait, WakeFor wakeFor) throws X {
+    Objects.requireNonNull(wait, "wait");
+    Objects.requireNonNull(wakeFor, "wakeFor");
     enterToWait();
     return waiting.await(wait, wakeFor);
   }
@@ -296,6 +301,7 @@ public final class Poller {
    */
   @CheckReturnValue
   public Outcome arm(WakeFor wakeFor) {
+    Objects.requireNonNull(wakeFor, "wakeFor");
     enterToWait();
     return waiting.arm(wakeFor);
   }
@@ -460,5 +466,10 @@ public final class Poller {
     if (result < 0) {
       throw FaroException.of(result);
     }
+  }
+
+  @Override
+  public String toString() {
+    return "poller " + index + " of " + endpoint();
   }
 }

@@ -1,6 +1,7 @@
 package io.faro;
 
 import java.io.Serializable;
+import java.util.Objects;
 
 /**
  * Names a query over the life of a cluster; never recurs. {@link Session#beginQuery} makes it on one node, and the
@@ -22,6 +23,7 @@ public record QueryId(long counter, long incarnation, int issuer) implements Ser
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is something else
    */
   public static QueryId parse(String encoded) {
+    Objects.requireNonNull(encoded, "encoded");
     String[] parts = encoded.split(":", -1);
     try {
       if (parts.length == 3) {

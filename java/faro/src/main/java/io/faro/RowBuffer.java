@@ -2,6 +2,7 @@ package io.faro;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.Objects;
 
 /**
  * Rows in the engine's own memory, written by the codecs that shuffles use: to spill them, to keep them packed, or to
@@ -33,6 +34,7 @@ public final class RowBuffer {
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the buffer is not direct, or read-only
    */
   public static RowBuffer over(ByteBuffer memory) {
+    Objects.requireNonNull(memory, "memory");
     if (!memory.isDirect() || memory.isReadOnly()) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "a row buffer needs direct memory that can be written, not " + memory);
@@ -53,6 +55,7 @@ public final class RowBuffer {
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code at} is negative, and what the codec throws
    */
   public <T> int tryWrite(RowCodec<T> codec, T object, int at) {
+    Objects.requireNonNull(codec, "codec");
     if (at < 0) {
       throw new FaroException(Code.INVALID_ARGUMENT, "a row buffer has no offset " + at);
     }
@@ -75,6 +78,7 @@ public final class RowBuffer {
    *     buffer, its length is not the codec's, or a length in it is wrong. The buffer can still be used.
    */
   public <T> T read(RowCodec<T> codec, int at, int bytes) {
+    Objects.requireNonNull(codec, "codec");
     int width = codec.rowBytes();
     if (at < 0 || bytes < 0 || bytes > memory.capacity() - at || (width != 0 && bytes != width)) {
       throw noRow(at, bytes, width, null);
@@ -100,5 +104,10 @@ public final class RowBuffer {
   /** Releases the calling thread's ownership. The next thread that uses it takes it. */
   public void releaseOwnership() {
     owner.releaseOwnership();
+  }
+
+  @Override
+  public String toString() {
+    return "row buffer of " + capacity() + " bytes";
   }
 }

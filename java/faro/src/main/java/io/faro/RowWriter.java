@@ -308,4 +308,9 @@ public final class RowWriter {
     return new FaroException(
         Code.WRONG_STATE, "there is no claim, or something was done on its worker since");
   }
+
+  @Override
+  public String toString() {
+    return "row writer of the " + (sender == null ? "row buffer" : sender);
+  }
 }

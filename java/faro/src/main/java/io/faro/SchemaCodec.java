@@ -49,7 +49,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
 
   /** For rows of these columns. */
   public SchemaCodec(List<Column> schema) {
-    columns = List.copyOf(schema).toArray(Column[]::new);
+    columns = Nulls.none(schema, "schema").toArray(Column[]::new);
     List<Field> fields = new ArrayList<>();
     int bits = 0;
     for (Column column : columns) {
@@ -272,5 +272,10 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     if (wanted < 0 || wanted > left) {
       throw from.damaged("a row does not fit its schema: " + wanted + " bytes where " + left + " are left");
     }
+  }
+
+  @Override
+  public String toString() {
+    return format;
   }
 }

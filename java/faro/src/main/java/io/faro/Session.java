@@ -81,6 +81,7 @@ public final class Session implements AutoCloseable {
   }
 
   private static Background<Session> opening(SessionConfig config) {
+    Objects.requireNonNull(config, "config");
     NativeLibrary.ensureLoaded();
     Throwable opened = new Throwable("opened here"); // on the caller's thread
     return new Background<>(
@@ -141,6 +142,8 @@ public final class Session implements AutoCloseable {
    * needs, stay until then, and on its issuer it keeps the drain of a node that takes part from being done.
    */
   public void declareQuery(QueryId query, int... participants) {
+    Objects.requireNonNull(query, "query");
+    Objects.requireNonNull(participants, "participants");
     checked(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
   }
 
@@ -153,6 +156,8 @@ public final class Session implements AutoCloseable {
    *     Code#PEER_LOST} if its issuer was lost; {@link Code#SESSION_CLOSED}, {@link Code#LIMIT_EXCEEDED}
    */
   public void cancelQuery(QueryId query, String reason) {
+    Objects.requireNonNull(query, "query");
+    Objects.requireNonNull(reason, "reason");
     checked(
         cancelQuery(
             handle, query.counter(), query.incarnation(), query.issuer(), reason.getBytes(UTF_8)));
@@ -164,15 +169,8 @@ public final class Session implements AutoCloseable {
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the cluster has no such node, {@link Code#SESSION_CLOSED}
    */
   public boolean hasNode(int node) {
-    checkNode(node);
+    NodeChanges.check(node, nodeCount);
     return checked(hasNode(handle, node)) != 0;
-  }
-
-  private void checkNode(int node) {
-    if (node < 0 || node >= nodeCount) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT, "node " + node + " does not exist (0 … " + (nodeCount - 1) + ")");
-    }
   }
 
   /**
@@ -193,6 +191,7 @@ public final class Session implements AutoCloseable {
   /** The same, waiting as long as {@code wait} says: false if the node is not there by then. */
   @CheckReturnValue
   public <X extends Exception> boolean awaitNode(int node, Wait<X> wait) throws X {
+    Objects.requireNonNull(wait, "wait");
     if (hasNode(node) || wait.nanos() == 0) {
       return hasNode(node);
     }
@@ -240,7 +239,8 @@ public final class Session implements AutoCloseable {
    *     SessionListener#nodeRemoved}; no {@code cluster.node_limit}), {@link Code#SESSION_CLOSED}
    */
   public void addNode(int node, String address) {
-    checkNode(node);
+    Objects.requireNonNull(address, "address");
+    NodeChanges.check(node, nodeCount);
     NodeChanges.add(handle, node, address);
   }
 
@@ -256,7 +256,7 @@ public final class Session implements AutoCloseable {
    *     cluster.node_limit}), {@link Code#SESSION_CLOSED}
    */
   public void drainNode(int node) {
-    checkNode(node);
+    NodeChanges.check(node, nodeCount);
     checked(NodeChanges.drain(handle, node));
   }
 
@@ -267,7 +267,7 @@ public final class Session implements AutoCloseable {
    * @throws FaroException as {@link #drainNode}; {@link Code#INVALID_ARGUMENT} also for the own node
    */
   public void removeNode(int node) {
-    checkNode(node);
+    NodeChanges.check(node, nodeCount);
     checked(NodeChanges.remove(handle, node));
   }
 
@@ -295,6 +295,7 @@ public final class Session implements AutoCloseable {
    * @throws FaroException {@link Code#SESSION_CLOSED}
    */
   public List<ShuffleMetrics> shuffleMetrics(QueryId query) {
+    Objects.requireNonNull(query, "query");
     return NativeMetrics.ofQuery(handle, query);
   }
 
@@ -367,4 +368,9 @@ public final class Session implements AutoCloseable {
   private static native int completeReady(long handle, ReadyWatch watch);
 
   static native int close(long handle);
+
+  @Override
+  public String toString() {
+    return "session of node " + node + ", of " + nodeCount + " nodes";
+  }
 }

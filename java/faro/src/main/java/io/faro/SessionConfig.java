@@ -33,6 +33,7 @@ public final class SessionConfig {
    * Ignores environment variables.
    */
   public String get(Setting setting) {
+    Objects.requireNonNull(setting, "setting");
     return values.getOrDefault(setting, setting.defaultValue());
   }
 
@@ -71,6 +72,15 @@ public final class SessionConfig {
           all.put((byte) 0);
         });
     return all.array();
+  }
+
+  /** The settings that were made, without those given as bytes: they are secrets. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder("configuration");
+    values.forEach((setting, value) -> text.append(' ').append(setting.key()).append('=').append(value));
+    bytes.keySet().forEach(setting -> text.append(' ').append(setting.key()).append("=(bytes)"));
+    return text.append(environment ? " and the environment" : "").toString();
   }
 
   /** Collects settings. Not thread-safe. */
@@ -112,7 +122,7 @@ public final class SessionConfig {
 
     /** Sets the number of this node and the addresses (host:port) of all nodes, ordered by node number. */
     public Builder cluster(int node, List<String> nodes) {
-      String joined = String.join(",", List.copyOf(nodes)); // none of them is null
+      String joined = String.join(",", Nulls.none(nodes, "nodes"));
       return set(Setting.CLUSTER_NODE, node).set(Setting.CLUSTER_NODES, joined);
     }
 

@@ -3,6 +3,7 @@ package io.faro;
 import static io.faro.FaroException.checked;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
@@ -137,6 +138,7 @@ public final class Shuffle implements AutoCloseable {
 
   /** Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason, at once. Never blocks. */
   public void cancel(String reason) {
+    Objects.requireNonNull(reason, "reason");
     call();
     checked(cancel(handle, reason.getBytes(UTF_8)));
   }
@@ -268,4 +270,9 @@ public final class Shuffle implements AutoCloseable {
 
   // Closes if it is open, and ends the handle.
   private static native void destroy(long handle);
+
+  @Override
+  public String toString() {
+    return "shuffle of " + worker + ", " + spec;
+  }
 }

@@ -78,6 +78,8 @@ public final class ShuffleReceiver {
 
   /** From a sender, or {@link #ANY}. */
   <X extends Exception> Outcome receive(Batch batch, int sender, Wait<X> wait) throws X {
+    Objects.requireNonNull(batch, "batch");
+    Objects.requireNonNull(wait, "wait");
     long handle = shuffle.call();
     if (batch.receiver() != this) {
       throw new FaroException(Code.INVALID_ARGUMENT, "the batch belongs to another shuffle");
@@ -112,6 +114,7 @@ public final class ShuffleReceiver {
    *     format already
    */
   public <T> ObjectReceiver<T> objects(RowCodec<T> codec) {
+    Objects.requireNonNull(codec, "codec");
     shuffle.nameFormat(codec, true);
     return new ObjectReceiver<>(this, codec, ANY);
   }
@@ -122,6 +125,7 @@ public final class ShuffleReceiver {
    * @throws FaroException as {@link #objects}
    */
   public <T> MergingReceiver<T> merge(RowCodec<T> codec, Comparator<? super T> order) {
+    Objects.requireNonNull(codec, "codec");
     Objects.requireNonNull(order, "order");
     shuffle.nameFormat(codec, true);
     return new MergingReceiver<>(this, codec, shuffle.spec().senders(), order);
@@ -169,4 +173,9 @@ public final class ShuffleReceiver {
   private static native int detach(long handle, int batch);
 
   private static native int stop(long handle);
+
+  @Override
+  public String toString() {
+    return "receiver of stage " + shuffle.spec().stage() + " of query " + shuffle.spec().query() + ", of " + worker;
+  }
 }

@@ -74,6 +74,7 @@ public final class ShuffleSender {
    *     another format already
    */
   public <T> ObjectSender<T> objects(RowCodec<T> codec) {
+    Objects.requireNonNull(codec, "codec");
     boolean byReference = codec.immutable() && spec.rowBytes() == 0;
     shuffle.nameFormat(codec, false);
     return new ObjectSender<>(this, codec, byReference ? shuffle.localLanes() : null);
@@ -89,6 +90,7 @@ public final class ShuffleSender {
   @CheckReturnValue
   public <X extends Exception> Outcome send(int receiver, byte[] row, int from, int bytes, Wait<X> wait) throws X {
     long handle = shuffle.call();
+    Objects.requireNonNull(wait, "wait");
     Objects.checkFromIndexSize(from, bytes, row.length);
     checkReceiver(receiver);
     Outcome outcome = Outcome.of(send(handle, receiver, row, from, bytes, 0));
@@ -128,6 +130,7 @@ public final class ShuffleSender {
   private <X extends Exception> Outcome multicastTo(int[] receivers, byte[] row, int from, int bytes, Wait<X> wait)
       throws X {
     long handle = shuffle.call();
+    Objects.requireNonNull(wait, "wait");
     Objects.checkFromIndexSize(from, bytes, row.length);
     Outcome outcome = Outcome.of(multicast(handle, receivers, row, from, bytes, 0));
     return wait.goesOn(outcome)
@@ -152,6 +155,7 @@ public final class ShuffleSender {
   /** The same, waiting as long as {@code wait} says. */
   @CheckReturnValue
   public <X extends Exception> Outcome finish(Wait<X> wait) throws X {
+    Objects.requireNonNull(wait, "wait");
     long handle = shuffle.call();
     Outcome outcome = Outcome.of(finish(handle, 0));
     return wait.goesOn(outcome) ? worker.await(timeout -> finish(handle, timeout), wait) : outcome;
@@ -238,4 +242,9 @@ public final class ShuffleSender {
   private static native int flush(long handle);
 
   private static native int finish(long handle, long timeout);
+
+  @Override
+  public String toString() {
+    return "sender of stage " + spec.stage() + " of query " + spec.query() + ", of " + worker;
+  }
 }

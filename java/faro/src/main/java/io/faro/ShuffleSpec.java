@@ -80,6 +80,7 @@ public record ShuffleSpec(
 
   /** The same with rows as wide as the codec's, for objects: the codec need not be named again. */
   public <T> ObjectShuffleSpec<T> withRowsOf(RowCodec<T> codec) {
+    Objects.requireNonNull(codec, "codec");
     return new ObjectShuffleSpec<>(withRowBytes(codec.rowBytes()), codec);
   }
 

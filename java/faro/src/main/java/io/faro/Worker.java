@@ -2,6 +2,7 @@ package io.faro;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
@@ -83,6 +84,7 @@ public final class Worker {
    * Code#QUERY_UNOPENED}.
    */
   public Shuffle openShuffle(ShuffleSpec spec) {
+    Objects.requireNonNull(spec, "spec");
     call();
     QueryId query = spec.query();
     long handle =
@@ -112,6 +114,7 @@ public final class Worker {
    * end (see {@link Shuffle#close}).
    */
   public <T> ObjectShuffle<T> openShuffle(ObjectShuffleSpec<T> spec) {
+    Objects.requireNonNull(spec, "spec");
     Shuffle shuffle = openShuffle(spec.spec());
     try {
       return new ObjectShuffle<>(shuffle, spec.codec());
@@ -137,6 +140,8 @@ public final class Worker {
   /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if it does not hold by then. */
   @CheckReturnValue
   public <X extends Exception> Outcome waitUntil(BooleanSupplier condition, Wait<X> wait) throws X {
+    Objects.requireNonNull(condition, "condition");
+    Objects.requireNonNull(wait, "wait");
     call();
     BooleanSupplier holds = () -> holds(condition);
     Attempt attempt = limit -> waitUntil(session, localIndex, holds, limit);
@@ -163,6 +168,7 @@ public final class Worker {
    * @throws FaroException {@link Code#HOLDING} if the worker holds batches, {@link Code#SESSION_CLOSED}
    */
   public CompletionStage<Void> whenReady(BooleanSupplier progress) {
+    Objects.requireNonNull(progress, "progress");
     call();
     return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, () -> holds(progress)));
   }
@@ -213,7 +219,7 @@ public final class Worker {
   /** The same, waiting as long as {@code wait} says: null if the outcome is not known by then; call it again. */
   public <X extends Exception> FaroException endQuery(QueryId query, Throwable failure, Wait<X> wait) throws X {
     int result = endQuery(query, PartFailure.of(failure), wait);
-    return isOpen(result) ? null : whyFailed(query, ended(query, result));
+    return Outcome.isOpen(result) ? null : whyFailed(query, ended(query, result));
   }
 
   private FaroException whyFailed(QueryId query, int result) {
@@ -239,12 +245,7 @@ public final class Worker {
   @CheckReturnValue
   public <X extends Exception> Outcome endQuery(QueryId query, Wait<X> wait) throws X {
     int result = endQuery(query, PartFailure.NONE, wait);
-    return Outcome.of(isOpen(result) || result == HOLDING ? result : ended(query, result));
-  }
-
-  /** Whether the time limit has passed, so that this worker's part is not over yet. */
-  private static boolean isOpen(int result) {
-    return result == WOULD_WAIT || result == Outcome.DEADLINE.number();
+    return Outcome.of(Outcome.isOpen(result) || result == HOLDING ? result : ended(query, result));
   }
 
   /**
@@ -276,6 +277,7 @@ public final class Worker {
 
   private <T> void endAsync(
       QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
+    Objects.requireNonNull(query, "query");
     call();
     closeAll(query, failure);
     owner.lendTo("ends query " + query + ": wait for the stage of endQueryAsync() first");
@@ -316,6 +318,8 @@ public final class Worker {
   }
 
   private <X extends Exception> int endQuery(QueryId query, PartFailure failure, Wait<X> wait) throws X {
+    Objects.requireNonNull(query, "query");
+    Objects.requireNonNull(wait, "wait");
     call();
     closeAll(query, failure);
     int result = endQuery(query, failure, 0);
@@ -444,4 +448,9 @@ public final class Worker {
   private static native void interrupt(long session, int worker);
 
   private static native void clearInterrupt(long session, int worker);
+
+  @Override
+  public String toString() {
+    return "worker " + number + " of node " + parent.node();
+  }
 }
