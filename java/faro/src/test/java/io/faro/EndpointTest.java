@@ -340,6 +340,50 @@ class EndpointTest {
     return kept;
   }
 
+  // The limit has room for all peers, and for none more.
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
+  void halfOfThePeersAreReplacedAtOnceWithTheLimitFull(String transport) throws Exception {
+    int peers = 8;
+    try (EndpointSide server = new EndpointSide(new EndpointSpec(), limitedTo(transport, peers))) {
+      List<EndpointSide> clients = new ArrayList<>();
+      List<ByteBuffer> kept = new ArrayList<>();
+      for (int i = 0; i < peers; i++) {
+        clients.add(openTo(server, transport, kept));
+      }
+      for (int round = 0; round < 5; round++) {
+        List<EndpointSide> gone = clients.subList(0, peers / 2);
+        gone.forEach(EndpointSide::close);
+        for (EndpointSide each : gone) {
+          server.expect(Kind.CLOSED);
+        }
+        gone.clear();
+        for (int i = 0; i < peers / 2; i++) {
+          clients.add(openTo(server, transport, kept));
+        }
+        EndpointMetrics metrics = server.endpoint.metrics();
+        assertTrue(metrics.memoryBytes() <= metrics.memoryLimitBytes(), metrics::toString);
+      }
+      clients.forEach(EndpointSide::close);
+      for (EndpointSide each : clients) {
+        server.expect(Kind.CLOSED);
+      }
+      awaitNoMemory(server);
+      for (ByteBuffer slice : kept) {
+        assertNoMemory(slice);
+      }
+    }
+  }
+
+  private static EndpointSide openTo(EndpointSide server, String transport, List<ByteBuffer> kept)
+      throws InterruptedException {
+    EndpointSide client = new EndpointSide(transport);
+    long channel = client.connect(server, RINGS);
+    assertEquals(Kind.OPENED, client.next().kind(), () -> String.valueOf(client.poller.failure(channel)));
+    kept.add(server.poller.outgoing(server.expectOpened()).slice());
+    return client;
+  }
+
   private static void awaitNoMemory(EndpointSide side) {
     for (long end = System.nanoTime() + 20_000_000_000L; side.endpoint.metrics().memoryBytes() > 0; ) {
       assertTrue(System.nanoTime() < end, "memory was not given back");
