@@ -4,8 +4,11 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 
@@ -31,14 +34,29 @@ final class Links {
     for (Map.Entry<String, Long> taskManager : cluster.taskManagers().entrySet()) {
       read(taskManager.getKey(), taskManager.getValue(), now);
     }
-    if (now.isEmpty()) {
-      out.println("No TaskManager has a link to another one.");
-    }
     now.forEach(
         (link, carried) ->
             out.printf(
                 "%-32s %-5s %,13.1f KB in %,9d frames%n",
                 link, carried.transport, carried.bytes / 1e3, carried.frames));
+    List<String> absent = absent(now.keySet());
+    if (!absent.isEmpty()) {
+      out.println("No link, as no exchange went that way: " + String.join(", ", absent));
+    }
+  }
+
+  // A TaskManager that consumes nothing of another one has none to it.
+  private List<String> absent(Set<String> links) {
+    List<String> absent = new ArrayList<>();
+    for (String from : cluster.taskManagers().keySet()) {
+      for (String to : cluster.taskManagers().keySet()) {
+        String link = from + " -> " + to;
+        if (!from.equals(to) && !links.contains(link)) {
+          absent.add(link);
+        }
+      }
+    }
+    return absent;
   }
 
   private void read(String name, long pid, Map<String, Carried> links) throws IOException, InterruptedException {

@@ -6,6 +6,8 @@ import io.trino.tpch.TpchTable;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -20,6 +22,10 @@ import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.ResultKind;
 import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.table.api.TableResult;
+import org.apache.flink.table.api.internal.TableResultInternal;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.utils.print.PrintStyle;
+import org.apache.flink.util.CloseableIterator;
 import picocli.CommandLine;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
@@ -43,6 +49,8 @@ import picocli.CommandLine.Parameters;
     })
 public final class Shell implements Callable<Integer> {
   private static final Pattern END = Pattern.compile("\\s*(\\\\q|quit|exit)\\s*;?\\s*", Pattern.CASE_INSENSITIVE);
+  private static final Pattern WRITES =
+      Pattern.compile("(?i)\\s*(INSERT|EXECUTE\\s+(STATEMENT\\s+SET|INSERT)|BEGIN\\s+STATEMENT\\s+SET)\\b");
   private static final Pattern SET = Pattern.compile("(?is)SET\\s+'([^']+)'\\s*=\\s*'([^']*)'");
 
   /** Statements of SQL. */
@@ -165,6 +173,7 @@ public final class Shell implements Callable<Integer> {
     }
     cluster.check();
     printLinks();
+    printTime();
     return isWell ? 0 : 1;
   }
 
@@ -177,6 +186,7 @@ public final class Shell implements Callable<Integer> {
       }
     }
     printLinks();
+    printTime();
     return isWell ? 0 : 1;
   }
 
@@ -199,7 +209,7 @@ public final class Shell implements Callable<Integer> {
         continue;
       }
       begun.append(line).append('\n');
-      if (line.stripTrailing().endsWith(";")) {
+      if (Statements.isComplete(begun.toString())) {
         for (String statement : Statements.split(begun.toString())) {
           isWell &= execute(statement);
           cluster.check();
@@ -222,17 +232,43 @@ public final class Shell implements Callable<Integer> {
       }
       TableResult result = tables.executeSql(statement);
       if (result.getResultKind() == ResultKind.SUCCESS_WITH_CONTENT && result.getJobClient().isPresent()
-          && statement.regionMatches(true, 0, "INSERT", 0, 6)) {
+          && WRITES.matcher(statement).lookingAt()) {
         result.await();
       } else {
-        result.print();
+        print(result);
       }
-      System.err.printf("%.1f s%n", (System.nanoTime() - begun) / 1e9);
+      System.err.printf("%.1f s for this statement%n", (System.nanoTime() - begun) / 1e9);
       return true;
     } catch (ExecutionException | RuntimeException failed) {
       System.err.println("error: " + rootOf(failed).getMessage());
       return false;
     }
+  }
+
+  /** Columns of a batch are as wide as what is in them. */
+  @SuppressWarnings("try") // CloseableIterator.close
+  private void print(TableResult result) {
+    if (isStreaming || result.getJobClient().isEmpty() || !(result instanceof TableResultInternal known)) {
+      result.print();
+      return;
+    }
+    PrintWriter out = new PrintWriter(System.out, true, UTF_8);
+    try (CloseableIterator<RowData> rows = known.collectInternal()) {
+      PrintStyle.tableauWithDataInferredColumnWidths(
+              result.getResolvedSchema(), known.getRowDataToStringConverter(), Integer.MAX_VALUE, false, false)
+          .print(rows, out);
+    } catch (RuntimeException failed) {
+      throw failed;
+    } catch (Exception failed) {
+      throw new IllegalStateException(failed);
+    }
+    out.flush();
+  }
+
+  /** What the command took, apart from its statements. */
+  private static void printTime() {
+    long begun = ManagementFactory.getRuntimeMXBean().getStartTime();
+    System.err.printf("%.1f s in all, with the time in which the cluster has started%n", (System.currentTimeMillis() - begun) / 1e3);
   }
 
   private static Throwable rootOf(Throwable failed) {
