@@ -1,6 +1,7 @@
 // TLS over a pair of sockets in one thread: what is refused, when it is said, and that bytes arrive.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -13,8 +14,10 @@
 #include <cerrno>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "faro/log.h"
@@ -432,6 +435,37 @@ TEST(TlsStreams, carry_bytes_of_any_size_whole_and_in_order_both_ways) {
     }
   }
   for (const Direction& each : directions) EXPECT_TRUE(each.got == all);
+}
+
+// The figure by which a connection counts, against the OpenSSL at hand: also of one that has carried whole records.
+TEST(TlsStreams, take_no_more_while_they_are_idle_than_is_counted) {
+  const auto in_use = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  if (in_use() == 0) GTEST_SKIP() << "another allocator, which a sanitizer has";
+  const auto credentials = load(Authority().issue());
+  std::vector<std::unique_ptr<Ends>> all;
+  const auto connect = [&](size_t count) {
+    std::vector<std::byte> record(tls::Stream::kRecordBytes), got(record.size());
+    for (size_t i = 0; i < count; ++i) {
+      Ends& ends = *all.emplace_back(std::make_unique<Ends>(credentials, credentials));
+      ends.greet();
+      ASSERT_TRUE(ends.met());
+      for (auto [from, to] :
+           {std::pair{&ends.dialled, &ends.accepted}, {&ends.accepted, &ends.dialled}}) {
+        ASSERT_EQ(from->send(record), static_cast<ssize_t>(record.size()));
+        ASSERT_TRUE(wait_for_input({to}));
+        ASSERT_GT(to->receive(got), 0);
+        while (to->receive(got) > 0) {
+        }
+      }
+    }
+  };
+  all.reserve(60);
+  connect(10);
+  const size_t before = in_use();
+  connect(50);
+  const size_t each = (in_use() - before) / (2 * 50);
+  EXPECT_LE(each * 100, tls::Stream::kIdleBytes * 110);
+  EXPECT_GE(each, tls::Stream::kIdleBytes / 2) << "it counts by far too much";
 }
 
 TEST(TlsStreams, tell_of_bytes_that_no_event_tells_of) {

@@ -9,7 +9,7 @@ import java.util.List;
  * @param channelsClosed of these, those that were drained, or closed by a side
  * @param channelsLost of these, those that have ended otherwise
  * @param channelsRefused that have not opened: refused, or nobody answered
- * @param memoryBytes what the links of channels take now
+ * @param memoryBytes what channels take now, of native memory: rings, links, TLS
  * @param memoryLimitBytes {@code memory.limit_bytes}
  * @param polls calls of {@link Poller#poll}, of all pollers, as the next three
  * @param events that these have told
