@@ -84,9 +84,7 @@ final class NativeLibrary {
         tried = "io/faro/native/" + platform() + "/" + LIBRARY + " of the jar";
         try (InputStream library = resource(LIBRARY)) {
           if (library == null) {
-            return unavailable(
-                tried,
-                "this jar has no library for the platform " + platform() + ", only for " + platformsOfJar());
+            return unavailable(tried, absent(platform(), platformsOfJar()));
           }
           tried += ", unpacked to " + folder() + " (property " + FOLDER_PROPERTY + ")";
           try (UnpackedFile unpacked = UnpackedFile.of(library, folder())) {
@@ -109,6 +107,12 @@ final class NativeLibrary {
       unavailable.initCause(problem);
       return unavailable;
     }
+  }
+
+  /** What is said of a jar that has no library of that platform, but of these, which may be none. */
+  static String absent(String platform, String platforms) {
+    return "this jar has no library for the platform " + platform
+        + (platforms.isEmpty() ? ", and none for any other: it was packed without libraries" : ", only for " + platforms);
   }
 
   private static void load(Path file, FileChannel channel) throws IOException {

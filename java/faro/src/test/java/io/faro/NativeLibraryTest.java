@@ -85,6 +85,16 @@ class NativeLibraryTest {
   }
 
   @Test
+  void aJarWithoutLibrariesIsNotSaidToHaveSome() {
+    assertEquals(
+        "this jar has no library for the platform linux-x86_64, and none for any other: it was packed without libraries",
+        NativeLibrary.absent("linux-x86_64", ""));
+    assertEquals(
+        "this jar has no library for the platform linux-riscv64, only for linux-x86_64",
+        NativeLibrary.absent("linux-riscv64", "linux-x86_64"));
+  }
+
+  @Test
   void loadsFromTheJarAndLeavesNoFile() throws Exception {
     assertEquals("available", run("-Dfaro.native.folder=" + folder).strip());
     assertEquals(List.of(), filesOf(folder));

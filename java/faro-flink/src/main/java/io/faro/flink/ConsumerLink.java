@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.buffer.Buffer.DataType;
@@ -34,7 +35,8 @@ final class ConsumerLink extends Link {
   private final List<Subscription> subscriptions = new ArrayList<>(); // by index; null: the index is free
   private final ArrayDeque<Integer> free = new ArrayDeque<>();
   private final ArrayDeque<Subscription> credited = new ArrayDeque<>(); // whose credits are to be told
-  private final LinkCounts counts;
+  private final Map<String, LinkCounts> countsOf; // by transport
+  private LinkCounts counts; // null until the channel has opened
   private final CompletableFuture<Void> ended = new CompletableFuture<>();
   private int generations;
   private volatile IOException failure; // read by any thread
@@ -45,11 +47,11 @@ final class ConsumerLink extends Link {
       long channel,
       Peer peer,
       LinkMemory.Reservation reservation,
-      LinkCounts counts,
+      Map<String, LinkCounts> countsOf,
       CompletableFuture<ConsumerLink> opened) {
     super(io, channel, reservation);
     this.peer = peer;
-    this.counts = counts;
+    this.countsOf = countsOf;
     this.opened = opened;
   }
 
@@ -66,6 +68,7 @@ final class ConsumerLink extends Link {
   @Override
   void onOpened(ChannelInfo info) {
     super.onOpened(info);
+    counts = countsOf.get(info.transport());
     LOG.info("Consumes from {} over {}", peer, info.transport());
     opened.complete(this);
   }

@@ -13,6 +13,7 @@ import java.net.BindException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -45,7 +46,7 @@ final class FaroConnectionManager implements ConnectionManager {
   private final AtomicInteger nextAccepted = new AtomicInteger();
   private final AtomicInteger nextDialled = new AtomicInteger();
   private final List<IoThread> threads = new CopyOnWriteArrayList<>();
-  private final List<LinkCounts> counts = new ArrayList<>();
+  private final List<Map<String, LinkCounts>> counts = new ArrayList<>();
   private volatile Endpoint endpoint; // null: not started
 
   /** {@code name}: told to peers. */
@@ -58,7 +59,7 @@ final class FaroConnectionManager implements ConnectionManager {
     clients = new Clients(this::dial, settings.linksPerPeer(), settings.retries(), settings.linksAreReused());
     memory = settings.linkMemory(this::memoryTaken);
     for (int i = 0; i < settings.ioThreads(); i++) {
-      counts.add(new LinkCounts());
+      counts.add(LinkCounts.ofAllTransports());
     }
   }
 
@@ -69,14 +70,14 @@ final class FaroConnectionManager implements ConnectionManager {
       endpoint = listen();
     }
     for (int i = 0; i < settings.ioThreads(); i++) {
-      LinkCounts mine = counts.get(i);
+      Map<String, LinkCounts> mine = counts.get(i);
       threads.add(
           IoThread.start(
               endpoint.poller(i),
               "Faro I/O " + i + " (" + endpoint.address() + ")",
               (io, channel) -> new ProducerLink(io, channel, partitions, events, memory.accepted(), mine)));
     }
-    LOG.info("Exchanges go over Faro, at {}", endpoint.address());
+    LOG.info("Exchanges go over Faro, at {}: {}", endpoint.address(), settings.summary());
     return Integer.parseInt(endpoint.address().substring(endpoint.address().lastIndexOf(':') + 1));
   }
 
@@ -99,7 +100,9 @@ final class FaroConnectionManager implements ConnectionManager {
         LOG.debug("A port of {} is taken", settings.portRange(), failed);
       }
     }
-    throw new BindException("Every port of " + settings.portRange() + " is taken.");
+    String ports = settings.portRange();
+    boolean isOne = ports.chars().allMatch(Character::isDigit);
+    throw new BindException((isOne ? "Port " + ports : "Every port of " + ports) + " is taken.");
   }
 
   private ChannelAcceptance accept(ChannelRequest request) {
@@ -186,9 +189,14 @@ final class FaroConnectionManager implements ConnectionManager {
     return memory;
   }
 
-  /** What each I/O thread has moved. */
-  List<LinkCounts> counts() {
-    return counts;
+  /** What each I/O thread has moved over a transport. */
+  List<LinkCounts> counts(String transport) {
+    return counts.stream().map(each -> each.get(transport)).toList();
+  }
+
+  /** Bytes that Faro counts beyond what is reckoned for links that are open or being opened: of links that have ended. */
+  long memoryOfEndedLinks() {
+    return Math.max(0, memoryTaken() - memory.reserved());
   }
 
   /** How often the I/O threads have been woken. */

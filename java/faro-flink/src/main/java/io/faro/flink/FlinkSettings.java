@@ -7,6 +7,8 @@ import io.faro.Endpoint;
 import io.faro.FaroException;
 import io.faro.SessionConfig;
 import io.faro.Setting;
+import java.io.IOException;
+import java.io.InputStream;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.time.Duration;
@@ -15,6 +17,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Properties;
 import java.util.function.LongSupplier;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
@@ -135,6 +138,27 @@ final class FlinkSettings implements AutoCloseable {
   /** Of the links that are expected. */
   LinkRings rings() {
     return sizes.get(0);
+  }
+
+  /** What an operator wants to know of how exchanges go, for the log. */
+  String summary() {
+    return "version " + version() + ", transport " + configuration.get(FaroOptions.TRANSPORT) + ", rings of "
+        + rings().dataBytes() + " bytes for data and " + rings().requestBytes() + " for requests, "
+        + (tls != null ? "TLS" : secret != null || configuration.getOptional(FaroOptions.SECRET_FILE).isPresent() ? "a secret" : "no secret");
+  }
+
+  // Maven writes it into the jar.
+  private static String version() {
+    Properties properties = new Properties();
+    try (InputStream written =
+        FlinkSettings.class.getResourceAsStream("/META-INF/maven/io.faro/faro-flink/pom.properties")) {
+      if (written != null) {
+        properties.load(written);
+      }
+    } catch (IOException unreadable) {
+      LOG.debug("The version of this jar cannot be read", unreadable);
+    }
+    return properties.getProperty("version", "unknown");
   }
 
   /** How large the rings of links are, of which Faro takes that much now. */

@@ -6,6 +6,7 @@ import io.faro.flink.MessageHeader.Kind;
 import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Map;
 import org.apache.flink.runtime.io.network.TaskEventPublisher;
 import org.apache.flink.runtime.io.network.buffer.Buffer;
 import org.apache.flink.runtime.io.network.partition.PartitionNotFoundException;
@@ -28,9 +29,10 @@ final class ProducerLink extends Link {
 
   private final ResultPartitionProvider partitions;
   private final TaskEventPublisher events;
-  private final LinkCounts counts;
+  private final Map<String, LinkCounts> countsOf; // by transport
   private final ArrayDeque<SubpartitionReader> available = new ArrayDeque<>();
   private final BufferPayload payload = new BufferPayload();
+  private LinkCounts counts; // null until the channel has opened
   private SubpartitionReader[] readers = new SubpartitionReader[16]; // by the index of the request
   private int indexes; // that were used by now; a consumer uses the next one only when none of them is free
   private SubpartitionReader sending; // whose buffer was begun last
@@ -47,17 +49,18 @@ final class ProducerLink extends Link {
       ResultPartitionProvider partitions,
       TaskEventPublisher events,
       LinkMemory.Reservation reservation,
-      LinkCounts counts) {
+      Map<String, LinkCounts> countsOf) {
     super(io, channel, reservation);
     this.partitions = partitions;
     this.events = events;
-    this.counts = counts;
+    this.countsOf = countsOf;
   }
 
   @Override
   void onOpened(ChannelInfo info) {
     peer = "remote task manager '" + info.address() + " [ " + info.peer() + " ]'";
     LOG.info("Produces for {} over {}", peer, info.transport());
+    counts = countsOf.get(info.transport());
     sharesMemory = info.transport().equals("shm");
     super.onOpened(info);
   }

@@ -57,6 +57,14 @@ class SettingsTest {
   }
 
   @Test
+  void theLogSaysHowExchangesGo() {
+    configuration.set(FaroOptions.TRANSPORT, "tcp");
+    String text = settings().summary();
+    assertTrue(text.startsWith("version "), text);
+    assertTrue(text.endsWith(", transport tcp, rings of 524288 bytes for data and 65536 for requests, no secret"), text);
+  }
+
+  @Test
   void flinksConnectTimeoutCountsIfItIsSet() {
     configuration.set(NettyShuffleEnvironmentOptions.CLIENT_CONNECT_TIMEOUT_SECONDS, 7);
     assertEquals("7000", settings().endpointConfig(0).get(Setting.CONNECT_TIMEOUT_MS));
@@ -326,7 +334,7 @@ class SettingsTest {
                   IOException.class,
                   () -> new TestTaskManager("tm", new ScriptedPartitions(), (to, event) -> false, configuration))
               .getMessage();
-      assertEquals("Every port of " + port + " is taken.", text);
+      assertEquals("Port " + port + " is taken.", text);
       configuration.set(NettyShuffleEnvironmentOptions.DATA_BIND_PORT, port + "," + 0);
       TestTaskManager started =
           new TestTaskManager("tm", new ScriptedPartitions(), (to, event) -> false, configuration);
