@@ -219,6 +219,74 @@ TEST(QueryChanges, a_new_process_is_told_of_its_queries_that_were_refused_before
   EXPECT_EQ(word.second, static_cast<int32_t>(Code::peer_lost));
 }
 
+// Node 1 has begun a query of both before node 0 was told of node 1.
+TEST(QueryChanges, an_issuer_is_told_that_its_query_could_not_be_declared_or_used) {
+  for (const bool declares : {true, false}) {
+    SCOPED_TRACE(declares ? "declared" : "used");
+    QueryCluster cluster(2, true);
+    cluster[0].on_peer_lost(1, kLost);
+    cluster[0].on_node_removed(1);
+    const QueryId id = cluster[1].begin();
+    ASSERT_TRUE(is_ok(cluster[1].declare(id, {0, 2})));
+    const std::shared_ptr<Query> query = cluster.use(1, id);
+    cluster.deliver_all();
+    const Status refused = declares ? cluster[0].declare(id, {0, 2}) : cluster[0].use(id).status();
+    EXPECT_EQ(refused.code(), Code::peer_lost) << refused.to_string();
+    cluster[0].on_node_added(1);
+    cluster[0].on_peer_joined(1, 1001);
+    cluster.deliver_all();
+    ASSERT_TRUE(query->failed());
+    EXPECT_EQ(query->cause().code(), Code::peer_lost);
+    EXPECT_EQ(query->cause().message(), refused.message());
+  }
+}
+
+// Node 0 has begun a query of the two others, and does not say so itself.
+TEST(QueryChanges, a_query_that_its_issuer_does_not_declare_fails_by_name_when_others_have_ended) {
+  QueryCluster cluster(3, true);
+  const QueryId id = cluster[0].begin();
+  std::vector<std::shared_ptr<Query>> queries;
+  for (const uint32_t n : {1u, 2u}) {
+    ASSERT_TRUE(is_ok(cluster[n].declare(id, {2, 4})));
+    queries.push_back(cluster.use(n, id));
+  }
+  cluster[0].on_tick(10 * kUnopened);
+  cluster[1].end(*queries[0], 2);  // node 2 is still at work
+  cluster.deliver_all();
+  cluster[0].on_tick(11 * kUnopened - 1);
+  cluster.deliver_all();
+  for (const auto& query : queries) EXPECT_FALSE(query->failed());
+  cluster[0].on_tick(11 * kUnopened);
+  cluster.deliver_all();
+  EXPECT_TRUE(queries[0]->outcome_known());
+  for (const auto& query : queries) {
+    ASSERT_TRUE(query->failed());
+    expect_error(query->cause(), Code::query_failed, {"declare_query", "node 0", id.to_string()});
+  }
+  ASSERT_EQ(cluster.nodes[0].told_failed.size(), 1u);
+  EXPECT_EQ(cluster.nodes[0].told_failed[0].first, id);
+  cluster[2].end(*queries[1], 4);
+  cluster.deliver_all();
+  EXPECT_TRUE(queries[1]->outcome_known());
+  for (uint32_t n = 0; n < 3; ++n) EXPECT_EQ(cluster[n].running_count(), 0u) << n;
+  expect_error(cluster[0].declare(id, {2, 4}), Code::query_failed, {"declare_query"});
+}
+
+TEST(QueryChanges, an_issuer_that_declares_its_query_after_others_have_ended_it_lets_it_be_done) {
+  QueryCluster cluster(2, true);
+  const QueryId id = cluster[0].begin();
+  ASSERT_TRUE(is_ok(cluster[1].declare(id, {2})));
+  const std::shared_ptr<Query> query = cluster.use(1, id);
+  cluster[1].end(*query, 2);
+  cluster.deliver_all();
+  cluster[0].on_tick(kUnopened / 2);
+  ASSERT_TRUE(is_ok(cluster[0].declare(id, {2})));
+  cluster[0].on_tick(3 * kUnopened);
+  cluster.deliver_all();
+  ASSERT_TRUE(query->outcome_known());
+  EXPECT_TRUE(is_ok(query->outcome()));
+}
+
 TEST(QueryChanges, what_was_refused_is_told_to_nobody_else) {
   QueryCluster cluster(3, true);
   EXPECT_FALSE(cluster[0].use({1, 2001, 1, 0}).ok());

@@ -256,8 +256,10 @@ class Session {
   /// keeps the drain of a node that takes part from being done. With cluster.node_limit it also
   /// has the nodes linked that the query needs. Until one is, the rings to it are as full ones; if it is not within
   /// connect.timeout_ms and up to two heartbeats more, the query fails with peer_lost, which names it and the cause. Blocks: never. Errors:
-  /// invalid_argument, wrong_state (in use already; on the issuer, a worker of a node that is drained), query_ended,
-  /// session_closed; the cause with which it has failed already.
+  /// invalid_argument (on the issuer also a worker of a node that is drained: nothing was declared), wrong_state (it is in use, or
+  /// declared, already: what was declared holds), query_ended, session_closed; the cause with which it has failed already.
+  /// With cluster.node_limit a query that its issuer does not declare fails within query.unopened_timeout_ms of the first end
+  /// that the issuer hears of, and names this call; the issuer of a query that a node is refused hears of it.
   Status declare_query(const QueryId& query, const std::vector<uint32_t>& workers);
 
   /// Fails a query on every participant with query_cancelled and this reason. On a node that takes part, or on the issuer:

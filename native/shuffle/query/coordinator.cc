@@ -14,7 +14,8 @@ void Coordinator::declare(const std::vector<bool>& nodes) {
   for (uint32_t n = 0; n < pending_.size(); ++n) pending_[n] = nodes[n] && pending_[n];
 }
 
-void Coordinator::vote(uint32_t node, uint64_t balance) {
+void Coordinator::vote(uint32_t node, uint64_t balance, base::Nanoseconds now) {
+  if (!voted_since_) voted_since_ = now;
   balances_.try_emplace(node, balance);
   pending_[node] = false;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "faro/query.h"
 #include "faro/status.h"
 #include "shuffle/query/cluster_view.h"
@@ -27,7 +28,9 @@ class Coordinator {
   /// Votes of nodes that were faster than the declaration count.
   void declare(const std::vector<bool>& nodes);
   /// A participant has ended. Its first balance counts.
-  void vote(uint32_t node, uint64_t balance);
+  void vote(uint32_t node, uint64_t balance, base::Nanoseconds now);
+  /// When the first vote came.
+  std::optional<base::Nanoseconds> voted_since() const { return voted_since_; }
   bool has_voted(uint32_t node) const { return !pending_[node]; }
   /// Whether all have voted that are not lost, and the balances of a query that has not failed add up to 0.
   /// While they do not it waits for some ticks: whoever sees what was sent to it knows more, and fails the
@@ -51,7 +54,8 @@ class Coordinator {
   const ClusterView& cluster_;
   std::vector<bool> pending_;
   std::map<uint32_t, uint64_t> balances_;  // by node
-  std::optional<int> ticks_to_wait_;       // all have voted, but the balances do not add up
+  std::optional<base::Nanoseconds> voted_since_;
+  std::optional<int> ticks_to_wait_;  // all have voted, but the balances do not add up
 };
 
 }  // namespace faro::shuffle

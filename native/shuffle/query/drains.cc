@@ -35,8 +35,9 @@ Status Drains::check(const QueryId& query, const std::vector<uint32_t>& workers)
   for (size_t i = 0; i < workers.size() && !stages_.contains(node); ++i)
     node = cluster.node_of_worker(workers[i]);
   if (!stages_.contains(node)) return Status::Ok();
-  return base::error(Code::wrong_state, "query {}: {} is being drained, and takes no new queries",
-                     query.to_string(), cluster.name(node));
+  return base::error(Code::invalid_argument,
+                     "query {}: {} is being drained, and takes no new queries", query.to_string(),
+                     cluster.name(node));
 }
 
 bool Drains::is_let_go(uint32_t node) const {

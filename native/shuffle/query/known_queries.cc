@@ -202,6 +202,31 @@ void KnownQueries::lose(TrackedQuery& query, uint32_t node, const Status& cause,
   if (query.coordinator() != nullptr || query.id.issuer == node) forget_if_over(query);
 }
 
+// --- queries of which the engine has not said who takes part
+
+std::vector<KnownQueries::Pointer> KnownQueries::undeclared_for(base::Nanoseconds limit) const {
+  std::vector<Pointer> found;
+  for (const auto& [id, query] : queries_) {
+    const Coordinator* const coordinator = query->coordinator();
+    if (coordinator == nullptr || query->unverified() == nullptr) continue;
+    const std::optional<base::Nanoseconds> since = coordinator->voted_since();
+    if (since && context_.now - *since >= limit) found.push_back(query);
+  }
+  return found;
+}
+
+void KnownQueries::give_up_undeclared(TrackedQuery& query, Outbound& out) {
+  const ClusterView& cluster = context_.cluster;
+  const Status cause = base::error(
+      Code::query_failed,
+      "query {}: nodes have ended their part, but {}, which has begun it, did not say who takes "
+      "part (declare_query) within query.unopened_timeout_ms = {}",
+      query.id.to_string(), cluster.own_name(), context_.unopened_timeout_ns / 1'000'000);
+  verify(query, out);
+  (void)query.fail_here(cause, out);
+  end_undeclared(query, query.cause(), out);
+}
+
 // --- forgetting
 
 // What the coordinator knows of an unverified query it says again when this node takes part. If it is this node, it
@@ -213,6 +238,13 @@ void KnownQueries::drop(TrackedQuery& query, Outbound& out) {
   const Status cause = base::error(
       Code::query_ended, "query {} was not used by {}, and was forgotten for {} later ones",
       query.id.to_string(), cluster.own_name(), UnverifiedQueries::kQuota);
+  end_undeclared(query, cause, out);
+}
+
+// Who has voted waits for the outcome.
+void KnownQueries::end_undeclared(TrackedQuery& query, const Status& cause, Outbound& out) {
+  const ClusterView& cluster = context_.cluster;
+  const Coordinator* const coordinator = query.coordinator();
   query.settle(cause);
   for (const uint32_t n : cluster.there()) {
     const bool has_voted = query.nodes().contains(n) && coordinator->has_voted(n);

@@ -35,6 +35,8 @@ class KnownQueries {
   Pointer find(const QueryId& id) const;
   /// Those that wait for the link with a node.
   std::vector<Pointer> waiting_for(uint32_t node) const;
+  /// Those that this node has begun, and of which it has not said who takes part since others have ended theirs, for so long.
+  std::vector<Pointer> undeclared_for(base::Nanoseconds limit) const;
   /// These, and what the node has begun and others have told of, if the node was not lost to them.
   std::vector<Pointer> not_lost_with(uint32_t node) const;
   /// For what this node does itself; made known if it was not. Errors: limit_exceeded, peer_lost, query_ended.
@@ -68,6 +70,9 @@ class KnownQueries {
   /// A node that has never been there is lost to a query.
   void lose(TrackedQuery& query, uint32_t node, const Status& cause, Outbound& out);
 
+  /// One of these ends: whoever knows of it is told.
+  void give_up_undeclared(TrackedQuery& query, Outbound& out);
+
   void forget_if_over(TrackedQuery& query);
   /// What peers have said of another node's query. If that has said how it ended, whoever comes later is told
   /// that it has.
@@ -79,6 +84,7 @@ class KnownQueries {
   void forget(TrackedQuery& query);
   bool make_room(uint32_t peer, const TrackedQuery* keep, Outbound& out);
   void drop(TrackedQuery& query, Outbound& out);
+  void end_undeclared(TrackedQuery& query, const Status& cause, Outbound& out);
   void add(const Pointer& query);
   size_t used_count() const { return queries_.size() - unverified_.size(); }
 

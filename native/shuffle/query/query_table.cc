@@ -56,7 +56,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
                        id.to_string());
   }
   FARO_RETURN_IF_ERROR(drains_.check(id, workers));
-  FARO_ASSIGN_OR_RETURN(const KnownQueries::Pointer query, known_.find_or_make(id));
+  FARO_ASSIGN_OR_RETURN(const KnownQueries::Pointer query, make_or_refuse(id));
   // It has failed, and its issuer, which would end it here with its own end, is gone.
   // Its workers end it all the same.
   if (query->unverified() != nullptr && query->outcome_known() && !cluster.is_there(id.issuer)) {
@@ -78,6 +78,16 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
     known_.forget_if_over(*query);
   }
   return Status::Ok();
+}
+
+// What this node's engine is refused the issuer is told, or it would wait for this node.
+Result<KnownQueries::Pointer> QueryTable::make_or_refuse(const QueryId& id) {
+  Result<KnownQueries::Pointer> query = closed_.ok() ? known_.find_or_make(id) : closed_;
+  if (query.ok()) return query;
+  const Status* const failure = context_.ended.failure_before_use(id);
+  if (failure != nullptr && query.status().code() == Code::query_ended) query = *failure;
+  link_waits_.refuse(id, query.status());
+  return query;
 }
 
 std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
@@ -113,13 +123,8 @@ Result<std::shared_ptr<Query>> QueryTable::use(const QueryId& id) {
       query = std::move(status);
       return false;
     }
-    query = closed_.ok() ? known_.find_or_make(id) : closed_;
-    if (!query.ok()) {
-      const Status* const failure = context_.ended.failure_before_use(id);
-      if (failure != nullptr && query.status().code() == Code::query_ended) query = *failure;
-      link_waits_.refuse(id, query.status());
-      return false;
-    }
+    query = make_or_refuse(id);
+    if (!query.ok()) return false;
     (*query)->part().use();
     known_.verify(**query, out);
     known_.await_issuer(**query, out);
@@ -411,6 +416,12 @@ bool QueryTable::tick_locked(Outbound& out) {
     known_.forget_if_over(*query);
   }
   for (const std::shared_ptr<TrackedQuery>& query : expired) known_.forget_unverified(*query);
+  if (context_.cluster.nodes_change()) {
+    for (const auto& query : known_.undeclared_for(context_.unopened_timeout_ns)) {
+      known_.give_up_undeclared(*query, out);
+      alert = true;
+    }
+  }
   idle_links_.tick(out);
   const auto late = link_waits_.late(known_.all());
   for (const std::shared_ptr<TrackedQuery>& query : late) {

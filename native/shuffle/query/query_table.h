@@ -129,6 +129,7 @@ class QueryTable : public AbandonedQueries {
   uint64_t failed_count() const { return context_.report.failed_count(); }
 
  private:
+  Result<KnownQueries::Pointer> make_or_refuse(const QueryId& id);
   Status declare_locked(const QueryId& id, const std::vector<uint32_t>& workers, Outbound& out);
   bool tick_locked(Outbound& out);
 

@@ -256,7 +256,7 @@ bool TrackedQuery::tick(Outbound& out) {
 
 void TrackedQuery::vote(uint32_t node, uint64_t balance, Outbound& out) {
   if (outcome_known()) return;
-  coordinator_->vote(node, balance);
+  coordinator_->vote(node, balance, context_.now);
   show();
   decide_if_all_voted(out);
 }

@@ -158,7 +158,8 @@ void Coordinator::begin(uint32_t index, Process& issuer) {
   of.has_begun = true;  // what happens from now on concerns it
   record.declared[issuer.number()] = true;
   const Status declared = issuer.session().declare_query(record.id, query.workers);
-  if (is_drained != (declared.code() == Code::wrong_state) || (!is_drained && !declared.ok())) {
+  if (is_drained != (declared.code() == Code::invalid_argument) ||
+      (!is_drained && !declared.ok())) {
     return world_.violation(fmt::format("{} declares query {}{}: {}", issuer.name(), index,
                                         is_drained ? ", of a node that is drained" : "",
                                         declared.to_string()));
