@@ -14,6 +14,7 @@
 #include "shuffle/query/query.h"
 #include "shuffle/query/stage_lists.h"
 #include "support/recorded_events.h"
+#include "support/log_lines.h"
 #include "support/shuffle_api.h"
 #include "wire/fields.h"
 #include "wire/frame.h"
@@ -167,6 +168,31 @@ TEST_F(ShuffleFrames, and_query_messages_of_an_unknown_kind_that_may_be_skipped_
   Batch batch;
   EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
   expect_error(receiver.status(), Code::protocol_error, {"a malformed query message of 2 bytes"});
+}
+
+// --- the overflow file
+
+TEST_F(ShuffleApi, a_query_whose_rows_go_to_the_file_is_warned_of_once) {
+  const LogLines log;
+  for (const char* const memory : {"64 MiB", "0"}) {
+    open(1, {{"overflow.memory_bytes", memory}});
+    const bool is_in_file = std::string_view(memory) == "0";
+    for (size_t queries = 1; queries <= 2; ++queries) {
+      const QueryId id = session().begin_query();
+      for (const uint32_t stage : {3u, 4u}) {
+        Shuffle shuffle = open_shuffle(worker(), spec(id, stage, 1000));
+        for (int i = 0; i < 100; ++i)
+          ASSERT_EQ(shuffle.sender()->send(0, filled(1000, 1)), Outcome::done);
+        ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
+        EXPECT_EQ(take_rows(shuffle), 100u);
+      }
+      EXPECT_EQ(worker().end_query(id), Outcome::done);
+      EXPECT_EQ(log.count("go to the overflow file"), is_in_file ? queries : 0);
+      const std::string named = "query " + id.to_string() + ": rows of stage 3 go to the overflow file";
+      EXPECT_EQ(log.count(named), is_in_file ? 1u : 0u);
+    }
+    EXPECT_EQ(log.warnings(), is_in_file ? 2u : 0u);
+  }
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ namespace faro::shuffle {
 /// What one query has in overflow on this node, in memory and in the file. Threads: any.
 struct OverflowUsage {
   std::atomic<uint64_t> bytes{0};
+  std::atomic<bool> in_file{false};  // some were, at any time
 };
 
 /// What overflow may take on one node.

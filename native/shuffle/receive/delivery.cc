@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/planted.h"
+#include "shuffle/operation/file_warning.h"
 
 namespace faro::shuffle {
 namespace {
@@ -103,6 +104,7 @@ bool Delivery::make_room(Inbox& inbox, Inbox::Stream& stream, const FrameNode& n
 bool Delivery::append_fragment(Inbox& inbox, Inbox::Stream& stream) {
   FrameNode* const node = stream.first;
   if (!make_room(inbox, stream, *node)) return false;
+  warn_if_in_file(worker_, *inbox.query(), inbox.stage(), stream.assembly);
   std::memcpy(stream.assembly.memory + stream.assembled_bytes,
               node->payload + sizeof(wire::FragmentPayload), node->bytes_of_rows());
   stream.assembled_bytes += node->bytes_of_rows();

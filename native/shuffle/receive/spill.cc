@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/return_if_error.h"
+#include "shuffle/operation/file_warning.h"
 #include "shuffle/receive/inbox.h"
 
 namespace faro::shuffle {
@@ -70,6 +71,7 @@ Status Spill::spill_oldest(InRing& ring) {
   Stored stored;
   FARO_RETURN_IF_ERROR(
       worker_.overflow.store(node.inbox->query()->usage, rows, room_to_pack(before, node), stored));
+  warn_if_in_file(worker_, *node.inbox->query(), node.inbox->stage(), stored);
   ring.unlink(&node);
   frames_.release_in_ring(ring, node.token);
   node.ring = nullptr;

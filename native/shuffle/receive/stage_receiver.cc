@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "shuffle/operation/file_warning.h"
 
 namespace faro::shuffle {
 
@@ -105,6 +106,7 @@ Status StageReceiver::detach(Batch& batch) {
           .of_query(shuffle_.query()->id)
           .of_stage(shuffle_.spec().stage);
     }
+    warn_if_in_file(shuffle_.worker(), *shuffle_.query(), shuffle_.spec().stage, node->stored);
     batch.data_ = node->payload;
     return Status::Ok();
   });

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/planted.h"
+#include "shuffle/operation/file_warning.h"
 
 namespace faro::shuffle {
 
@@ -152,6 +153,7 @@ Outcome StreamWriter::make_queued(OutStream& stream, FrameKind kind, uint64_t by
         shuffle_.operation().overflow_exhausted(shuffle_.query(), bytes, status);
     return outcome == Outcome::failed ? shuffle_.fail(shuffle_.query()->cause()) : outcome;
   }
+  warn_if_in_file(shuffle_.worker(), *shuffle_.query(), shuffle_.spec().stage, made->stored);
   made->kind = kind;
   made->stream = &stream;
   frame = std::move(made);
