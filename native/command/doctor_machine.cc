@@ -31,6 +31,14 @@ Check memory_check(const char* name, uint64_t bytes, const char* remedy) {
   return {name, little ? Health::warning : Health::ok, bytes_text(bytes), little ? remedy : ""};
 }
 
+Check overflow_check(const Config& config, const links::MachineLimits& limits) {
+  const uint64_t bytes = config.get_number("overflow.memory_bytes");
+  const Status fits = links::check_overflow(0, bytes, limits);
+  return {"overflow", fits.ok() ? Health::ok : Health::warning,
+          fmt::format("{} of memory, beside the rings", bytes_text(bytes)),
+          fits.ok() ? "" : std::string(fits.message())};
+}
+
 Check memlock_check(const ProcessLimits& process, const links::MachineLimits& limits) {
   std::string found = limit_text(process.memlock_bytes);
   if (limits.pinned_bytes == UINT64_MAX || limits.pinned_bytes >= kLittleMemlockBytes)
@@ -109,7 +117,9 @@ std::vector<Check> check_machine(const Config& config) {
   checks.push_back(memory_check("memory", limits.available_bytes,
                                 "little memory: `faro plan` shows what a cluster needs"));
   checks.push_back(memory_check("memory control group", limits.cgroup_bytes,
-                                "raise the container's memory limit; rings count against it"));
+                                "raise the container's memory limit; rings and overflow count "
+                                "against it"));
+  checks.push_back(overflow_check(config, limits));
   checks.push_back(memlock_check(process, limits));
   const bool few_files = limits.descriptors < kFewOpenFiles;
   checks.push_back({"open files", few_files ? Health::warning : Health::ok,

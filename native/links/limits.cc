@@ -50,30 +50,25 @@ uint64_t left_in_group(const std::string& folder) {
 // "No limit" is almost 2^63 there, rounded to pages.
 constexpr uint64_t kNoLimitOfVersion1 = uint64_t{1} << 60;
 
-uint64_t left_in_groups() {
-  const std::string root = "/sys/fs/cgroup";
-  uint64_t left = UINT64_MAX;
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.rfind("0::", 0) == 0) {
-      // A limit of any group around ours counts. In a container the path may not exist as seen from
-      // inside; the root then is our own group.
-      std::string path = line.substr(3);
-      while (!path.empty() && path != "/") {
-        left = std::min(left, left_in_group(root + path));
-        path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-      }
-      left = std::min(left, left_in_group(root));
-    } else if (const size_t at = line.find(":memory:"); at != std::string::npos) {
-      for (const std::string& folder : {root + "/memory" + line.substr(at + 8), root + "/memory"}) {
-        const auto limit = read_number(folder + "/memory.limit_in_bytes");
-        const auto used = read_number(folder + "/memory.usage_in_bytes");
-        if (limit && used && *limit < kNoLimitOfVersion1) {
-          left = std::min(left, *limit > *used ? *limit - *used : 0);
-        }
-      }
-    }
+uint64_t left_in_group_of_version_1(const std::string& folder) {
+  const auto limit = read_number(folder + "/memory.limit_in_bytes");
+  const auto used = read_number(folder + "/memory.usage_in_bytes");
+  if (!limit || !used || *limit >= kNoLimitOfVersion1) return UINT64_MAX;
+  const std::string stat = folder + "/memory.stat";
+  const uint64_t cache =
+      read_field(stat, "total_inactive_file") + read_field(stat, "total_active_file");
+  const uint64_t firm = *used > cache ? *used - cache : 0;
+  return *limit > firm ? *limit - firm : 0;
+}
+
+// A limit of any group around ours counts. In a container the path may not exist as seen from inside; the root then is our own
+// group.
+template <typename Left>
+uint64_t left_on_path(const std::string& root, std::string path, Left left_in) {
+  uint64_t left = left_in(root);
+  while (!path.empty() && path != "/") {
+    left = std::min(left, left_in(root + path));
+    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
   }
   return left;
 }
@@ -107,6 +102,25 @@ uint64_t descriptors_left() {
 
 }  // namespace
 
+uint64_t left_in_groups(const std::string& groups, const std::string& root) {
+  uint64_t left = UINT64_MAX;
+  std::ifstream file(groups);
+  for (std::string line; std::getline(file, line);) {
+    // number:controllers:path
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string path = line.substr(second + 1);
+    if (controllers == ",,") {
+      left = std::min(left, left_on_path(root, path, left_in_group));
+    } else if (controllers.find(",memory,") != std::string::npos) {
+      left = std::min(left, left_on_path(root + "/memory", path, left_in_group_of_version_1));
+    }
+  }
+  return left;
+}
+
 std::string in_mebibytes(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
 }
@@ -116,7 +130,7 @@ MachineLimits machine_limits() {
   if (const uint64_t kibibytes = read_field("/proc/meminfo", "MemAvailable:"); kibibytes != 0) {
     limits.available_bytes = kibibytes * 1024;
   }
-  limits.cgroup_bytes = left_in_groups();
+  limits.cgroup_bytes = left_in_groups("/proc/self/cgroup", "/sys/fs/cgroup");
   limits.pinned_bytes = pinnable();
   limits.descriptors = descriptors_left();
   return limits;
@@ -156,6 +170,21 @@ Status check_limits(const Need& need, uint64_t memory_limit_bytes, const Machine
                        need.descriptors, machine.descriptors);
   }
   return Status::Ok();
+}
+
+Status check_overflow(uint64_t needed_bytes, uint64_t overflow_bytes,
+                      const MachineLimits& machine) {
+  const bool is_of_group = machine.cgroup_bytes <= machine.available_bytes;
+  const uint64_t left = is_of_group ? machine.cgroup_bytes : machine.available_bytes;
+  if (needed_bytes <= left && overflow_bytes <= left - needed_bytes) return Status::Ok();
+  return base::error(
+      Code::resource_limit,
+      "overflow may take {} bytes of memory ({}, overflow.memory_bytes) beside {} of rings, but {} "
+      "has {} bytes ({}) left: a query whose rows are spilled may have the process killed; set "
+      "overflow.memory_bytes to what there is room for",
+      overflow_bytes, in_mebibytes(overflow_bytes), in_mebibytes(needed_bytes),
+      is_of_group ? "the memory control group of this process" : "this machine", left,
+      in_mebibytes(left));
 }
 
 }  // namespace faro::links

@@ -32,6 +32,14 @@ struct MachineLimits {
 /// Reads /proc and the control groups. Threads: any. Blocks: for a few small files.
 MachineLimits machine_limits();
 
+/// What is left in the memory control groups of a process, of version 1 and 2, and in those around them; UINT64_MAX: there is
+/// no limit. `groups`: as /proc/self/cgroup; `root`: as /sys/fs/cgroup.
+uint64_t left_in_groups(const std::string& groups, const std::string& root);
+
+/// Ok, or resource_limit if overflow, once it is full, leaves no room for what else is needed. Nothing fails by that yet, so it
+/// is only told. `overflow_bytes`: of memory.
+Status check_overflow(uint64_t needed_bytes, uint64_t overflow_bytes, const MachineLimits& machine);
+
 /// Ok, or resource_limit quoting need and limit. `memory_limit_bytes`: the setting; 0: none.
 Status check_limits(const Need& need, uint64_t memory_limit_bytes, const MachineLimits& machine);
 

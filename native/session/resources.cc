@@ -141,6 +141,11 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
   FARO_RETURN_IF_ERROR(check({.memory_bytes = taken_.memory_bytes,
                               .descriptors = descriptors(),
                               .pinned_bytes = taken_.pinned_bytes}));
+  if (network_.wants_thread()) {
+    const Status fits = links::check_overflow(taken_.memory_bytes, settings_.overflow_memory_bytes,
+                                              links::machine_limits());
+    if (!fits.ok()) base::log(LogLevel::warning, "{}: {}", topology_.own().name, fits.message());
+  }
   own_share_ = std::make_shared<links::MemoryBudget::Share>(
       budget_,
       links::Need{.memory_bytes = fixed_memory_bytes(), .descriptors = 0, .pinned_bytes = 0});

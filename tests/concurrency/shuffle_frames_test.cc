@@ -13,8 +13,8 @@
 #include "node/session_access.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/stage_lists.h"
-#include "support/recorded_events.h"
 #include "support/log_lines.h"
+#include "support/recorded_events.h"
 #include "support/shuffle_api.h"
 #include "wire/fields.h"
 #include "wire/frame.h"
@@ -188,7 +188,8 @@ TEST_F(ShuffleApi, a_query_whose_rows_go_to_the_file_is_warned_of_once) {
       }
       EXPECT_EQ(worker().end_query(id), Outcome::done);
       EXPECT_EQ(log.count("go to the overflow file"), is_in_file ? queries : 0);
-      const std::string named = "query " + id.to_string() + ": rows of stage 3 go to the overflow file";
+      const std::string named =
+          "query " + id.to_string() + ": rows of stage 3 go to the overflow file";
       EXPECT_EQ(log.count(named), is_in_file ? 1u : 0u);
     }
     EXPECT_EQ(log.warnings(), is_in_file ? 2u : 0u);

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +23,7 @@
 #include "session/topology.h"
 #include "support/expect.h"
 #include "support/handshake_pair.h"
+#include "support/temporary_folder.h"
 #include "wire/fields.h"
 
 namespace faro::links {
@@ -451,6 +455,68 @@ TEST(DepartedProcesses, whose_link_was_let_go_are_lost_when_another_one_joins) {
   departed.joins(1, 8);
   EXPECT_TRUE(test::is_ok(departed.check(1, 8))) << "it is the same one";
   EXPECT_FALSE(departed.lose_let_go(1)) << "it is linked";
+}
+
+/// Files as a control group has them.
+class GroupFiles {
+ public:
+  std::string root() const { return folder_.path(); }
+  std::string member_of(const std::string& line) {
+    write("self", line + "\n");
+    return root() + "/self";
+  }
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root() + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+ private:
+  const test::TemporaryFolder folder_;
+};
+
+TEST(Limits, of_memory_are_those_of_all_groups_around_the_process) {
+  constexpr uint64_t kMiB = 1 << 20;
+  const auto mib = [](uint64_t count) { return std::to_string(count * kMiB) + "\n"; };
+  {
+    GroupFiles groups;
+    const std::string own = groups.member_of("0::/pod/container/inner");
+    EXPECT_EQ(links::left_in_groups(own, groups.root()), UINT64_MAX);
+    groups.write("pod/container/inner/memory.max", "max\n");
+    groups.write("pod/container/memory.max", mib(48));
+    groups.write("pod/container/memory.current", mib(20));
+    groups.write("pod/container/memory.stat", "anon 5\ninactive_file " + mib(4));
+    EXPECT_EQ(links::left_in_groups(own, groups.root()), 32 * kMiB);
+    groups.write("pod/memory.max", mib(30));
+    groups.write("pod/memory.current", mib(31));
+    EXPECT_EQ(links::left_in_groups(own, groups.root()), 0u);
+  }
+  {
+    GroupFiles groups;
+    const std::string own = groups.member_of("3:cpu,memory:/pod/container/inner");
+    groups.write("memory/pod/container/inner/memory.limit_in_bytes", "9223372036854771712\n");
+    groups.write("memory/pod/container/inner/memory.usage_in_bytes", mib(20));
+    groups.write("memory/pod/container/memory.limit_in_bytes", mib(48));
+    groups.write("memory/pod/container/memory.usage_in_bytes", mib(20));
+    groups.write("memory/pod/container/memory.stat", "total_inactive_file " + mib(4));
+    EXPECT_EQ(links::left_in_groups(own, groups.root()), 32 * kMiB);
+    groups.write("memory/pod/memory.limit_in_bytes", mib(25));
+    groups.write("memory/pod/memory.usage_in_bytes", mib(20));
+    EXPECT_EQ(links::left_in_groups(own, groups.root()), 5 * kMiB);
+  }
+}
+
+TEST(Limits, of_memory_that_overflow_exceeds_are_told_with_figures) {
+  links::MachineLimits machine;
+  EXPECT_TRUE(links::check_overflow(1000, UINT64_MAX / 2, machine).ok());
+  machine.cgroup_bytes = 50'000'000;
+  EXPECT_TRUE(links::check_overflow(10'000'000, 40'000'000, machine).ok());
+  test::expect_error(links::check_overflow(10'000'001, 40'000'000, machine), Code::resource_limit,
+                     {"overflow.memory_bytes", "40000000", "memory control group", "50000000"});
+  machine.available_bytes = 30'000'000;
+  test::expect_error(links::check_overflow(0, 40'000'000, machine), Code::resource_limit,
+                     {"this machine", "30000000"});
+  EXPECT_FALSE(links::check_overflow(UINT64_MAX, 1, machine).ok());
 }
 
 }  // namespace
