@@ -183,6 +183,10 @@ public final class Worker {
    * decides when every participating worker has ended its part. A worker whose part has failed calls {@link
    * #endQuery(QueryId, Throwable)} instead.
    *
+   * <p>If this returns, the query is done on every node that learns the outcome. Only if the issuer's process dies, or is
+   * cut off, right after it has decided may some workers have returned while others get {@link Code#PEER_LOST}, which names
+   * the issuer: they do not know the outcome.
+   *
    * @throws FaroException with the first cause, if the query failed
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
