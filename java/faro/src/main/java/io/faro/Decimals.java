@@ -96,6 +96,6 @@ final class Decimals {
   private static FaroException unfit(BigDecimal value, int scale, int precision) {
     return new FaroException(
         Code.INVALID_ARGUMENT,
-        value + " has more than " + precision + " digits, or more than " + scale + " behind the point");
+        value + " has too many digits, more than " + precision + ", or more than " + scale + " behind the point");
   }
 }

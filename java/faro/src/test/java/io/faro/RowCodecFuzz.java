@@ -161,7 +161,7 @@ public final class RowCodecFuzz {
   private static void sendAgain(SchemaCodec schema, Object[] row) {
     try {
       require(shuffle.sender().objects(new CodecAround<>(schema)).send(SELF, row, Wait.NONE) == Outcome.DONE, "there is room for a row");
-    } catch (FaroException problem) { // 16 bytes hold more than 38 digits
+    } catch (FaroException problem) { // 8 and 16 bytes hold more digits than 18 and 38
       boolean mayBe = schema.schema().stream().anyMatch(c -> c.type() == ColumnType.DECIMAL_38);
       require(mayBe && problem.code() == Code.INVALID_ARGUMENT, problem.toString());
       return;
