@@ -75,10 +75,19 @@ foreign_packages() {
   quietly tests/aarch64/sysroot || fail "the arm64 packages could not be had"
 }
 
+# check_place <preset>: what CMake has made for a folder is of use only there.
+check_place() {
+  local place
+  place=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "build/$1/CMakeCache.txt" 2>/dev/null) || return 0
+  [[ -z $place || $place -ef $root ]] ||
+    fail "build/$1 was made for $place, and this is $root. Was the checkout moved or copied? Then remove build/ and try again"
+}
+
 # configure_and_build <preset> [target...]
 configure_and_build() {
   local preset=$1
   shift
+  check_place "$preset"
   local launcher
   launcher=$(command -v ccache || true)
   quietly cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" || fail "cmake --preset $preset failed"
