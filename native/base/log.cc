@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/printable.h"
+
 namespace faro {
 namespace {
 
@@ -76,8 +78,9 @@ bool log_enabled(LogLevel line_level) noexcept {
   return line_level >= level().load(std::memory_order_relaxed);
 }
 
-void log_line(LogLevel line_level, std::string_view line) noexcept {
+void log_line(LogLevel line_level, std::string_view said) noexcept {
   try {
+    const std::string line = printable(std::string(said));
     std::shared_ptr<const LogSink> target;
     {
       std::lock_guard lock(sink_mutex);

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 
+#include "base/printable.h"
 #include "faro/status.h"
 
 namespace faro::command {
@@ -15,13 +17,14 @@ enum ExitCode : int {
   kExitFailed = 1,   ///< a wrong result, a failure while running, or a check that fails
   kExitUsage = 2,    ///< unknown or conflicting flags or settings
   kExitMachine = 3,  ///< this machine cannot: a limit, a missing transport, a port in use
+  kExitWaits = 4,    ///< `explain`: something has waited for as long as it was watched
 };
 
 /// What `--help` says about them.
 inline constexpr char kExitCodeHelp[] =
     "Exit codes: 0 done (checks: fits, works), 1 wrong result, failure or a check that says no,\n"
     "2 unknown or conflicting flags or settings, 3 this machine cannot (limits, ports, "
-    "transports).";
+    "transports),\n4 explain: something waits.";
 
 /// The exit code for an error.
 constexpr ExitCode exit_code_of(Code code) noexcept {
@@ -42,7 +45,8 @@ constexpr ExitCode exit_code_of(Code code) noexcept {
 
 /// Prints "faro COMMAND: …" on stderr; returns the exit code that belongs to the error.
 inline int report_error(std::string_view command, const Status& status) {
-  fmt::print(stderr, "faro {}: {}\n", command, status.message());
+  fmt::print(stderr, "faro {}: {}\n", command,
+             base::printable(std::string(status.message()), base::LineBreaks::kept));
   return exit_code_of(status.code());
 }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "base/printable.h"
 
 namespace faro::command {
 namespace {
@@ -87,10 +90,13 @@ std::vector<std::string> wrapped(std::string_view text, size_t columns) {
 
 void Table::add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
+  for (std::string& cell : cells) cell = base::printable(std::move(cell));
   rows_.push_back({std::move(cells), false});
 }
 
-void Table::add_line(std::string line) { rows_.push_back({{std::move(line)}, true}); }
+void Table::add_line(std::string line) {
+  rows_.push_back({{base::printable(std::move(line), base::LineBreaks::kept)}, true});
+}
 
 std::string Table::text() const {
   std::vector<size_t> widths(columns_.size());

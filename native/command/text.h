@@ -28,7 +28,7 @@ size_t columns_of(std::string_view text) noexcept;
 /// Breaks text at spaces into lines of at most this many columns.
 std::vector<std::string> wrapped(std::string_view text, size_t columns);
 
-/// Rows of cells, aligned by column. Threads: a value.
+/// Rows of cells, aligned by column; names from outside cannot leave their cell. Threads: a value.
 class Table {
  public:
   /// A letter for each column: l, aligned to the left, or r.

@@ -7,21 +7,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "counters/descriptions.h"
 
 namespace faro::counters {
 namespace {
 
-/// A label's value, with what the format wants escaped.
+/// A label's value, as the format wants it: UTF-8, with some characters escaped. Line breaks have
+/// become blanks.
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : base::printable(std::string(text))) {
     if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
+    out += c;
   }
   return out;
 }
