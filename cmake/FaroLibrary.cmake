@@ -32,6 +32,10 @@ foreach(library faro faro_static)
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
+# A program with libfaro.a inside may be anywhere: its RUNPATH leads to libfaro_verbs.so.
+target_link_options(faro_static INTERFACE
+                    "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>")
+
 # libfaro_c.so exports faro/c.h alone, and needs nothing of a system but glibc: OpenSSL and the C++ runtime are inside, the former
 # where its static libraries are there. Its version is that of the ABI, FARO_ABI_VERSION, which only grows by what is added.
 add_library(faro_c SHARED ${objects})

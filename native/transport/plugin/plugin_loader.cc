@@ -2,10 +2,14 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace faro::transport::plugin {
@@ -13,24 +17,49 @@ namespace {
 
 constexpr char kVerbsLibrary[] = "libfaro_verbs.so";
 
-// Of the library or program that this code was linked into; empty if the loader does not tell.
-std::string own_folder() {
+// Where libraries are installed beside the folder of programs: as this build would install them,
+// and as systems do.
+constexpr std::string_view kLibraryFolders[] = {FARO_LIBRARY_FOLDER, "lib", "lib/" FARO_MULTIARCH,
+                                                "lib64"};
+
+// The library or program that this code was linked into; empty if the loader does not tell. Of a
+// program the loader knows only how it was called, which may be a name that was looked for in PATH.
+std::filesystem::path own_file() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<const void*>(&own_file), &info, reinterpret_cast<void**>(&map),
+              RTLD_DL_LINKMAP) == 0 ||
+      map == nullptr)
     return {};
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+  const bool is_program = map->l_name == nullptr || map->l_name[0] == '\0';
+  return is_program ? "/proc/self/exe" : map->l_name;
+}
+
+// Its folder, and that of the file that a link leads to.
+std::vector<std::filesystem::path> own_folders() {
+  const std::filesystem::path file = own_file();
+  if (file.empty()) return {};
+  std::error_code error;
+  std::vector<std::filesystem::path> folders;
+  if (file != "/proc/self/exe" && file.has_parent_path()) folders.push_back(file.parent_path());
+  const std::filesystem::path real = std::filesystem::canonical(file, error);
+  if (!error && std::ranges::find(folders, real.parent_path()) == folders.end())
+    folders.push_back(real.parent_path());
+  return folders;
 }
 
 std::vector<std::string> places(const base::Settings& settings) {
   if (!settings.verbs_module.empty()) return {settings.verbs_module};
   std::vector<std::string> paths;
-  if (const std::string folder = own_folder(); !folder.empty()) {
-    paths.push_back(folder + "/" + kVerbsLibrary);
-    paths.push_back(folder + "/../" FARO_LIBRARY_FOLDER "/" + kVerbsLibrary);
+  const auto add = [&paths](const std::filesystem::path& folder) {
+    std::string path = (folder / kVerbsLibrary).lexically_normal();
+    if (std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
+  };
+  for (const std::filesystem::path& own : own_folders()) {
+    add(own);
+    for (const std::string_view libraries : kLibraryFolders) add(own / ".." / libraries);
   }
-  paths.push_back(kVerbsLibrary);
+  paths.emplace_back(kVerbsLibrary);
   return paths;
 }
 
