@@ -171,6 +171,12 @@ TEST(Messages, do_not_claim_what_nobody_knows_about_a_query) {
   spec.query.incarnation ^= 1;
   expect_contains(cluster.worker(0).open_shuffle(spec).status().message(),
                   "was begun by another process");
+  spec.query = query;
+  spec.query.issuer = 7;
+  expect_contains(cluster.worker(0).open_shuffle(spec).status().message(),
+                  "was never begun: the nodes of this cluster are 0 … 0");
+  spec.query = {};
+  expect_contains(cluster.worker(0).open_shuffle(spec).status().message(), "count from 1");
 }
 
 TEST(Messages, name_the_host_of_a_missing_node_that_cannot_be_resolved) {

@@ -64,9 +64,17 @@ Status KnownQueries::why_not(const QueryId& id) const {
   }
   const ClusterView& cluster = context_.cluster;
   const bool is_known_issuer = id.issuer < cluster.node_count();
-  if (is_known_issuer && !cluster.is_there(id.issuer) && !cluster.is_to_come(id.issuer))
+  if (!is_known_issuer || id.counter == 0) {
+    return base::error(
+               Code::query_ended,
+               "query {} was never begun: the nodes of this cluster are 0 … {}, and queries "
+               "of each count from 1",
+               id.to_string(), cluster.node_count() - 1)
+        .of_query(id);
+  }
+  if (!cluster.is_there(id.issuer) && !cluster.is_to_come(id.issuer))
     return cluster.loss(id.issuer).of_query(id);
-  if (is_known_issuer && !cluster.is_of_this_life(id)) {
+  if (!cluster.is_of_this_life(id)) {
     return base::error(Code::peer_lost,
                        "query {} was begun by another process than the one that is {} now: it has "
                        "ended with it",
@@ -75,7 +83,7 @@ Status KnownQueries::why_not(const QueryId& id) const {
         .of_query(id);
   }
   // The next process with that number has not come yet.
-  if (is_known_issuer && !cluster.may_live(id) && !context_.ended.contains(id)) {
+  if (!cluster.may_live(id) && !context_.ended.contains(id)) {
     return base::error(Code::peer_lost,
                        "query {} was begun by a process that was {} before it was lost or removed: "
                        "it has ended with it",
