@@ -24,6 +24,7 @@
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
+#include "command/build_json.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/text.h"
@@ -399,7 +400,7 @@ void print_json(const FullBench& bench, const Machine& machine) {
   for (const ContestReport& report : bench.contests()) {
     all["contests"].push_back(contest_json(report));
   }
-  fmt::print("{}\n", all.dump(2));
+  fmt::print("{}\n", json_text(all, true));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
+#include "command/build_json.h"
 #include "command/machine.h"
 #include "command/subcommand.h"
 #include "command/text.h"
@@ -83,7 +84,7 @@ int run(const Flags& flags) {
   const std::vector<Measured> all = measure(
       *hash == bench::HashKind::finalizer ? KernelHash::finalizer : KernelHash::multiplicative);
   if (flags.json) {
-    fmt::print("{}\n", json_of(all).dump(2));
+    fmt::print("{}\n", json_text(json_of(all), true));
   } else {
     fmt::print("ns to hash a row ({}) and append it to the rows of its receiver.\n\n{}\n{}\n",
                flags.hash, table_of(all), machine_text(read_machine()));

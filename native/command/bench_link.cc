@@ -9,6 +9,7 @@
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
+#include "command/build_json.h"
 #include "command/machine.h"
 #include "command/node_flags.h"
 #include "command/setting_flags.h"
@@ -61,6 +62,7 @@ Result<std::vector<TransportRun>> measure(const Flags& flags, const Config& conf
   std::vector<std::string> names = flags.transports;
   if (names.empty() && several_hosts) names = {"auto"};
   if (names.empty()) names = {"shm", "tcp"};
+  say_what_auto_leaves_out(names, config);
   bench::RunOptions options;
   options.timed_rounds = flags.repetitions;
   return run_over(names, config, [&](const Config& each) {
@@ -112,7 +114,7 @@ int run(const Flags& flags) {
     return kExitOk;
   }
   if (flags.json) {
-    fmt::print("{}\n", json_of(flags.job, *all).dump(2));
+    fmt::print("{}\n", json_text(json_of(flags.job, *all), true));
   } else {
     fmt::print("{} frames of {} over one lane; medians of {}.\n\n{}",
                grouped(flags.job.frame_count), exact_bytes_text(flags.job.frame_bytes),

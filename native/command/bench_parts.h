@@ -66,6 +66,10 @@ struct TransportRun {
   bench::RunFigures median;
 };
 
+/// Says on stderr if `auto`, should the names have it, cannot choose verbs here: nobody is to take
+/// figures over tcp for those over RDMA.
+void say_what_auto_leaves_out(const std::vector<std::string>& names, const Config& config);
+
 /// Errors: invalid_argument if not all of them are transports of Faro.
 Status check_transports(const std::vector<std::string>& names);
 

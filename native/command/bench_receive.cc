@@ -8,6 +8,7 @@
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
+#include "command/build_json.h"
 #include "command/machine.h"
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
@@ -80,6 +81,7 @@ int run(const Flags& flags) {
   if (!job) return bench_error(job.status());
   const Result<Config> config = flags.settings.load();
   if (!config) return bench_error(config.status());
+  say_what_auto_leaves_out(flags.transports, *config);
   bench::RunOptions options;
   options.timed_rounds = flags.repetitions;
   const Result<std::vector<TransportRun>> all =
@@ -87,7 +89,7 @@ int run(const Flags& flags) {
                [&](const Config& each) { return run_receive(*job, {.config = each}, options); });
   if (!all) return bench_error(all.status());
   if (flags.json) {
-    fmt::print("{}\n", json_of(*job, *all).dump(2));
+    fmt::print("{}\n", json_text(json_of(*job, *all), true));
   } else {
     fmt::print("{} × {}, {} rows of {} of each worker, {}; medians of {}.\n\n{}",
                counted(job->process_count, "process"), counted(job->workers_per_process, "worker"),

@@ -12,6 +12,7 @@
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
+#include "command/build_json.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/text.h"
@@ -112,7 +113,7 @@ int run_standard_bench(const BenchInputs& inputs) {
     Json all = origin_json(machine);
     all["contests"] = Json::array();
     for (const ContestReport& report : reports) all["contests"].push_back(contest_json(report));
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", json_text(all, true));
   } else {
     fmt::print(
         "Two-stage shuffle: {} integers per process go to the worker of their hash, become n*3/2, "

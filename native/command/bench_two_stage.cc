@@ -12,6 +12,7 @@
 #include "base/return_if_error.h"
 #include "command/bench_parts.h"
 #include "command/bench_report.h"
+#include "command/build_json.h"
 #include "command/machine.h"
 #include "command/node_flags.h"
 #include "command/setting_flags.h"
@@ -78,6 +79,7 @@ Result<Run> read_flags(const Flags& flags) {
     job.process_count = static_cast<uint32_t>(flags.nodes.nodes().size());
   }
   FARO_RETURN_IF_ERROR(job.validate());
+  say_what_auto_leaves_out(names, run.config);
   for (const std::string& name : names) {
     const Result<bench::Carrier> carrier = bench::parse_carrier(name);
     if (!carrier) return flag_error("--transport", carrier.status().message());
@@ -183,7 +185,7 @@ int run(const Flags& flags) {
       }
     }
     all["contests"] = {contest_json(report)};
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", json_text(all, true));
   } else {
     fmt::print(
         "Two-stage shuffle of {} rows of {} bytes per process, hash {}{}; medians of {}.\n\n{}",

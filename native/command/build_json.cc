@@ -8,6 +8,10 @@
 
 namespace faro::command {
 
+std::string json_text(const Json& json, bool pretty) {
+  return json.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json origin_json(const Machine& machine) {
   Json json;
   json["version"] = build_info::kVersion;

@@ -89,7 +89,7 @@ void print_json(const Config& config) {
     one["help"] = info.help;
     settings.push_back(std::move(one));
   }
-  fmt::print("{}\n", Json{{"settings", std::move(settings)}}.dump(2));
+  fmt::print("{}\n", json_text(Json{{"settings", std::move(settings)}}, true));
 }
 
 int run(const Flags& flags) {

@@ -73,7 +73,19 @@ void print_json(const std::vector<TransportReport>& transports, const std::vecto
                                   {"checks", checks_json(transport.checks)}});
   }
   json["machine"] = checks_json(machine);
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json_text(json, true));
+}
+
+/// Whether a session with these settings has what it needs: the transport that they name, or some,
+/// and nothing of the machine or of the security asked for that says no.
+bool is_fit(const Config& config, const std::vector<TransportReport>& transports,
+            const std::vector<Check>& machine) {
+  const std::string named = config.get("transport");
+  const bool is_any = std::ranges::any_of(transports, [&](const TransportReport& transport) {
+    return transport.works && (named == "auto" || named == transport.name);
+  });
+  return is_any && std::ranges::none_of(
+                       machine, [](const Check& check) { return check.health == Health::failed; });
 }
 
 int run(const Flags& flags) {
@@ -86,9 +98,7 @@ int run(const Flags& flags) {
     for (Check& check : checks(config.value())) machine.push_back(std::move(check));
   }
   (flags.json ? print_json : print_report)(transports, machine);
-  const bool any = std::any_of(transports.begin(), transports.end(),
-                               [](const TransportReport& transport) { return transport.works; });
-  return any ? kExitOk : kExitFailed;
+  return is_fit(config.value(), transports, machine) ? kExitOk : kExitFailed;
 }
 
 }  // namespace

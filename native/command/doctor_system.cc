@@ -98,12 +98,13 @@ Check container_check() {
           ""};
 }
 
-Check permissions_check() {
+Check permissions_check(const Config& config) {
   std::string found = fmt::format("user {}, {} CAP_IPC_LOCK (memory beyond memlock)", geteuid(),
                                   may_lock_memory() ? "with" : "without");
   const bool devices = access("/dev/infiniband", F_OK) == 0;
   if (devices && access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
-    return {"permissions", Health::failed, found + "; /dev/infiniband/rdma_cm cannot be opened",
+    const Health missing = config.get("transport") == "verbs" ? Health::failed : Health::warning;
+    return {"permissions", missing, found + "; /dev/infiniband/rdma_cm cannot be opened",
             "let this user read and write /dev/infiniband/*; in a container pass the devices in"};
   }
   return {"permissions", Health::ok, std::move(found), ""};
@@ -166,7 +167,7 @@ Check network_check() {
 
 std::vector<Check> check_system(const Config& config) {
   return {counters_folder_check(config), huge_pages_check(config), container_check(),
-          permissions_check(),           network_check(),          time_limits_check(config)};
+          permissions_check(config),     network_check(),          time_limits_check(config)};
 }
 
 }  // namespace faro::command

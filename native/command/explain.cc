@@ -85,9 +85,10 @@ class Follower {
   explicit Follower(const Cluster& cluster) : cluster_(cluster) {}
 
   /// The ends of what this worker waits for.
-  std::set<std::string> ends_of(uint32_t worker) {
+  std::set<std::string> ends_of(uint32_t worker, const QueryId& query) {
     ends_.clear();
     seen_.clear();
+    query_ = query;
     follow(worker, "waits");
     if (ends_.empty()) ends_.insert(circle());
     return ends_;
@@ -114,24 +115,43 @@ class Follower {
       ends_.insert(fmt::format("{} has ended", place(*node, worker)));
     } else if (node->now.stopped) {
       ends_.insert(stopped(*node));
-    } else if (view.wait.kind == WaitKind::none || (view.wait.in_call == 0 && calls == 0)) {
+    } else if (view.waits.empty() || (calls == 0 && !sleeps(*node, view))) {
       ends_.insert(calls == 0 ? makes_no_call(*node, view, fault) : goes_on(*node, view, calls));
     } else {
-      follow_wait(*node, view);
+      follow_waits(*node, view);
     }
   }
 
-  void follow_wait(const NodeChange& node, const WorkerView& view) {
-    switch (view.wait.kind) {
+  /// A busy machine may take that long to run a thread that is due.
+  static constexpr double kLateness = 1;
+
+  /// Whether it is in a call that waits, or armed for an event loop that has not been told to look
+  /// since.
+  static bool sleeps(const NodeChange& node, const WorkerView& view) {
+    const double due_s = static_cast<double>(age_ns(node.now, view.waits.front().due_ns)) / 1e9;
+    return view.waits_in_call() && due_s < node.seconds + kLateness;
+  }
+
+  /// What an event loop waits for in other queries counts only if it waits for nothing in this one.
+  void follow_waits(const NodeChange& node, const WorkerView& view) {
+    const bool is_of_query = std::ranges::any_of(
+        view.waits, [this](const WaitView& wait) { return wait.query == query_; });
+    for (const WaitView& wait : view.waits) {
+      if (!is_of_query || wait.query == query_) follow_wait(node, view, wait);
+    }
+  }
+
+  void follow_wait(const NodeChange& node, const WorkerView& view, const WaitView& wait) {
+    switch (wait.kind) {
       case WaitKind::room:
-        return follow_to(node, view.wait.peer, "does not drain");
+        return follow_to(node, wait.peer, "does not drain");
       case WaitKind::rows:
-        for (const uint32_t sender : view.awaited) follow_to(node, sender, "sends nothing");
+        for (const uint32_t sender : wait.awaited) follow_to(node, sender, "sends nothing");
         return;
       case WaitKind::outcome:
-        return follow_outcome(node, view.wait.query);
+        return follow_outcome(node, wait.query);
       default:
-        ends_.insert(fmt::format("{} waits for {}", place(node, view.number), wait_text(view)));
+        ends_.insert(fmt::format("{} waits for {}", place(node, view.number), wait_text(wait)));
     }
   }
 
@@ -222,6 +242,7 @@ class Follower {
   }
 
   const Cluster& cluster_;
+  QueryId query_;
   std::set<std::string> ends_;
   std::set<uint64_t> seen_;
 };
@@ -247,11 +268,22 @@ void explain_in(const Cluster& cluster, const QueryId& id, ExplainedQuery& out) 
                              seconds_text(static_cast<double>(peer.counters.mending_ns) / 1e9))];
     }
     for (const WorkerView& worker : now.workers) {
-      if (worker.wait.kind == WaitKind::none || worker.wait.query != id) continue;
-      out.waits.push_back({number, now.pid, worker.number,
-                           static_cast<double>(age_ns(now, worker.wait.since_ns)) / 1e9,
-                           wait_text(worker)});
-      for (const std::string& end : follower.ends_of(worker.number)) ++ends[end];
+      bool waits = false;
+      for (const WaitView& wait : worker.waits) {
+        if (wait.query != id) continue;
+        waits = true;
+        out.waits.push_back({number, now.pid, worker.number,
+                             static_cast<double>(age_ns(now, wait.since_ns)) / 1e9,
+                             wait_text(wait)});
+      }
+      if (!waits) continue;
+      const counters::WaitView& first = worker.waits.front();
+      if (first.further > 0) {
+        out.waits.push_back({number, now.pid, worker.number,
+                             static_cast<double>(age_ns(now, first.since_ns)) / 1e9,
+                             fmt::format("{} more, of this or other queries", first.further)});
+      }
+      for (const std::string& end : follower.ends_of(worker.number, id)) ++ends[end];
     }
   }
   for (const auto& [text, waiting] : ends) out.causes.push_back({text, waiting});

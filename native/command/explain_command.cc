@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -32,6 +34,30 @@ std::string text_of(const std::vector<ExplainedQuery>& queries,
   return "no query runs on the nodes of this host, and no channel of its endpoints waits\n";
 }
 
+/// Whether a worker or a channel has waited for as long as it was watched.
+bool anything_waits(const std::vector<ExplainedQuery>& queries,
+                    const std::vector<ExplainedChannel>& channels, double watched_s) {
+  const auto lasts = [watched_s](const auto& wait) { return wait.seconds >= watched_s; };
+  return std::ranges::any_of(channels, lasts) ||
+         std::ranges::any_of(queries, [&](const ExplainedQuery& query) {
+           return std::ranges::any_of(query.waits, lasts);
+         });
+}
+
+/// ISSUER:NUMBER, as Faro writes a query. Answers what is wrong, or nothing.
+std::string check_query(const std::string& text) {
+  const auto is_number = [](std::string_view digits, auto number) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  const size_t colon = text.find(':');
+  const std::string_view all = text;
+  if (colon != std::string::npos && is_number(all.substr(0, colon), uint32_t{}) &&
+      is_number(all.substr(colon + 1), uint64_t{}))
+    return {};
+  return fmt::format("{} is no query: expected ISSUER:NUMBER, for instance 0:5", text);
+}
+
 int run(Flags& flags) {
   Result<Sample> sample = flags.watch.look();
   if (sample.ok() && !sample->empty()) {
@@ -50,7 +76,7 @@ int run(Flags& flags) {
   } else {
     fmt::print("{}", text_of(queries, channels, flags.query));
   }
-  return kExitOk;
+  return anything_waits(queries, channels, flags.interval_s) ? kExitWaits : kExitOk;
 }
 
 }  // namespace
@@ -62,7 +88,9 @@ void add_explain_command(CLI::App& app, int& exit_code) {
                      "channels of endpoints wait for",
                      run);
   flags.watch.add_to(command);
-  command.add_option("--query", flags.query, "Only this query")->type_name("ISSUER:NUMBER");
+  command.add_option("--query", flags.query, "Only this query")
+      ->check(check_query)
+      ->type_name("ISSUER:NUMBER");
   command
       .add_option("--interval", flags.interval_s, "Seconds to watch which workers make progress")
       ->check(CLI::Range(0.01, 60.0))

@@ -2,8 +2,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
 
 #include "command/commands.h"
 #include "command/exit_code.h"
@@ -13,7 +18,36 @@ namespace {
 
 using namespace faro::command;
 
-int run(int argc, char** argv) {
+// What was printed is written before the exit code is chosen: a full disk, or a pipe whose reader
+// has gone, is a failure.
+int written(int exit_code) {
+  errno = 0;
+  const bool is_written = std::cout.flush().good() && std::fflush(stdout) == 0;
+  if (is_written && std::ferror(stdout) == 0) return exit_code;
+  fmt::print(stderr, "faro: the output could not be written{}{}\n", errno == 0 ? "" : ": ",
+             errno == 0 ? "" : std::strerror(errno));
+  return kExitFailed;
+}
+
+// `faro help`, `faro help COMMAND …`: as --help there.
+std::vector<const char*> with_help_as_flag(int argc, char** argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && std::string_view(argv[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+  }
+  return words;
+}
+
+// CLI11 would name them from the last to the first.
+int report_unexpected(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining(true);
+  fmt::print(stderr, "faro: unexpected argument{}: {}\nRun with --help for more information.\n",
+             words.size() == 1 ? "" : "s", fmt::join(words, " "));
+  return kExitUsage;
+}
+
+int run(int argc, const char* const* argv) {
   CLI::App app{"Faro: the shuffle of a distributed query engine"};
   app.name("faro");
   app.set_version_flag("--version", version_text(), "Print version, commit and compiler");
@@ -43,6 +77,8 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    return report_unexpected(app);
   } catch (const CLI::ParseError& error) {
     // --help and --version come here too, with a code of 0.
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
@@ -54,7 +90,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const std::vector<const char*> words = with_help_as_flag(argc, argv);
+    return written(run(static_cast<int>(words.size()), words.data()));
   } catch (const std::exception& error) {
     fmt::print(stderr, "faro: {}\n", error.what());
     return kExitFailed;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/return_if_error.h"
-#include "command/setting_flags.h"
 #include "counters/counter_file.h"
 #include "counters/descriptions.h"
 #include "faro/config.h"
@@ -79,10 +78,9 @@ void NodeWatch::add_to(CLI::App& app) {
   app.add_option("--pid", pid_, "Only the nodes and endpoints of this process")->type_name("PID");
   app.add_option("--counter-file", file_, "Only this file, even if its process has ended")
       ->type_name("PATH");
-  app.add_option(
-         "--folder", folder_,
-         "Folder of the files (default: counters.folder, by FARO_COUNTERS_FOLDER or FARO_CONFIG)")
+  app.add_option("--folder", folder_, "Folder of the files (default: the setting counters.folder)")
       ->type_name("PATH");
+  settings_.add_to(app);
 }
 
 Status NodeWatch::open_new(const std::string& path) {
@@ -123,13 +121,11 @@ std::vector<Change> NodeWatch::look_at(KnownFiles<Reader, View>& files) {
 }
 
 Result<Sample> NodeWatch::look() {
+  FARO_ASSIGN_OR_RETURN(const Config config, settings_.load());
   if (!file_.empty()) {
     FARO_RETURN_IF_ERROR(open_new(file_));
   } else {
-    if (folder_.empty()) {
-      FARO_ASSIGN_OR_RETURN(const Config config, SettingFlags().load());
-      folder_ = config.get("counters.folder");
-    }
+    if (folder_.empty()) folder_ = config.get("counters.folder");
     // Files of other users and of other versions are skipped if they cannot be read.
     skipped_ = Status::Ok();
     for (const std::string& path : counter_files_in(folder_)) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "command/setting_flags.h"
 #include "counters/counter_view.h"
 #include "counters/endpoint_view.h"
 #include "faro/status.h"
@@ -51,7 +52,8 @@ struct Sample {
 /// Threads: one. Owns: copies of the files.
 class NodeWatch {
  public:
-  /// Adds --pid, --counter-file and --folder to a sub-command. Lives as long as the CLI::App.
+  /// Adds --pid, --counter-file, --folder, --file and --set to a sub-command. Lives as long as the
+  /// CLI::App.
   void add_to(CLI::App& app);
 
   /// All that was asked for, including what has started since. A file whose process has ended is shown only if it was
@@ -77,6 +79,7 @@ class NodeWatch {
   template <typename Change, typename Reader, typename View>
   std::vector<Change> look_at(KnownFiles<Reader, View>& files);
 
+  SettingFlags settings_;
   std::string file_;
   std::string folder_;
   uint32_t pid_ = 0;  // 0: all

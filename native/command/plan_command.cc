@@ -359,7 +359,7 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
     json["limits"].push_back(std::move(limit));
   }
   json["fits"] = fits(verdicts);
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json_text(json, true));
 }
 
 int run(const Flags& flags) {

@@ -23,6 +23,7 @@ constexpr size_t kOtherLines = 14;
 struct Flags {
   NodeWatch watch;
   double interval_s = 1;
+  CLI::Option* interval = nullptr;
   bool once = false;
   bool json = false;
   bool all = false;
@@ -39,17 +40,21 @@ int run_stat(Flags& flags) {
   StatOrder order;
   order.idle_too = flags.all;
   if (flags.all) order.most_lanes = order.most_workers = SIZE_MAX;
-  const bool redraw = !flags.once && !flags.json && isatty(STDOUT_FILENO) == 1;
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const bool redraw = !flags.once && !flags.json && is_terminal;
+  // Whoever reads a file or a pipe waits for its end, unless he has asked for a sample each that
+  // many seconds.
+  const bool once = flags.once || (!is_terminal && flags.interval->empty());
   for (;;) {
     wait_for(flags.interval_s);
     const Result<Sample> sample = flags.watch.look();
     if (!sample.ok()) return report_error("stat", sample.status());
-    if (sample->empty()) return flags.once ? report_error("stat", flags.watch.none()) : kExitOk;
+    if (sample->empty()) return once ? report_error("stat", flags.watch.none()) : kExitOk;
     const std::string text =
-        flags.json ? json_text(stat_json(*sample), flags.once) : stat_text(*sample, order);
+        flags.json ? json_text(stat_json(*sample), once) : stat_text(*sample, order);
     fmt::print("{}{}\n", redraw ? kClearScreen : "", text);
-    std::fflush(stdout);
-    if (flags.once || std::ferror(stdout) != 0) return kExitOk;
+    // What could not be written is an error at the end.
+    if (std::fflush(stdout) != 0 || once) return kExitOk;
   }
 }
 
@@ -75,9 +80,10 @@ int run_top(Flags& flags) {
 
 void add_common(CLI::App& command, Flags& flags) {
   flags.watch.add_to(command);
-  command.add_option("--interval", flags.interval_s, "Seconds between two samples")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->type_name("SECONDS");
+  flags.interval =
+      command.add_option("--interval", flags.interval_s, "Seconds between two samples")
+          ->check(CLI::Range(0.01, 3600.0))
+          ->type_name("SECONDS");
 }
 
 }  // namespace
@@ -88,7 +94,9 @@ void add_stat_command(CLI::App& app, int& exit_code) {
       "What the nodes and endpoints of this host do: lanes, channels, rates, waits, slow consumers",
       run_stat);
   add_common(command, flags);
-  command.add_flag("--once", flags.once, "Print one table over one interval, then exit");
+  command.add_flag("--once", flags.once,
+                   "Print one table over one interval, then exit; so it does without\n"
+                   "--interval if its output is no terminal");
   command.add_flag("--json", flags.json, "Print JSON, an object per line unless --once");
   command.add_flag("--all", flags.all, "Show idle lanes and channels, too");
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -30,7 +31,7 @@ double blocked_share(const NodeChange& node, size_t worker) {
   if (node.seconds == 0) return 0;
   const WorkerView& view = node.now.workers[worker];
   uint64_t ns = node.change.workers[worker].counters.blocked_ns;
-  if (view.wait.in_call != 0) ns += age_ns(node.now, view.wait.since_ns);
+  if (view.waits_in_call()) ns += age_ns(node.now, view.waits.front().since_ns);
   return std::min(1.0, static_cast<double>(ns) / 1e9 / node.seconds);
 }
 
@@ -105,9 +106,9 @@ void add_workers(Table& table, const std::vector<NodeChange>& nodes, const StatO
     const NodeChange& node = *lines[i].node;
     const WorkerView& now = lines[i].now();
     const WorkerValues& change = lines[i].change();
-    std::string waits = wait_text(now);
+    std::string waits = waits_text(now);
     if (!waits.empty())
-      waits = fmt::format("{}: {}", age_text(age_ns(node.now, now.wait.since_ns)), waits);
+      waits = fmt::format("{}: {}", age_text(age_ns(node.now, now.waits.front().since_ns)), waits);
     table.add({std::to_string(now.number), rate_text(node.per_second(change.rows_sent)),
                rate_text(node.per_second(change.rows_received)),
                fmt::format("{:.0f} %", 100 * blocked_share(node, lines[i].index)),
@@ -129,12 +130,14 @@ void add_not_draining(Table& table, const std::vector<NodeChange>& nodes) {
   std::map<std::pair<std::string, uint64_t>, Longest> receivers;  // of one cluster
   for (const NodeChange& node : nodes) {
     for (const WorkerView& worker : node.now.workers) {
-      if (worker.wait.kind != WaitKind::room) continue;
-      const uint64_t ns = age_ns(node.now, worker.wait.since_ns);
-      if (ns < kNotDrainingNs) continue;
-      Longest& longest = receivers[{node.now.cluster, worker.wait.peer}];
-      longest.ns = std::max(longest.ns, ns);
-      ++longest.waiting;
+      std::set<uint64_t> awaited;  // one worker may wait for room of several stages
+      for (const WaitView& wait : worker.waits) {
+        const uint64_t ns = age_ns(node.now, wait.since_ns);
+        if (wait.kind != WaitKind::room || ns < kNotDrainingNs) continue;
+        Longest& longest = receivers[{node.now.cluster, wait.peer}];
+        longest.ns = std::max(longest.ns, ns);
+        if (awaited.insert(wait.peer).second) ++longest.waiting;
+      }
     }
   }
   if (receivers.empty()) return;
@@ -218,18 +221,24 @@ void add_lanes(Table& table, const std::vector<NodeChange>& nodes, const StatOrd
   if (lines.empty()) table.add_line("nothing moves on any lane");
 }
 
-Json wait_json(const NodeView& node, const WorkerView& worker) {
-  const Wait& wait = worker.wait;
+Json wait_json(const NodeView& node, const WaitView& wait) {
   Json json;
   json["kind"] = wait_name(wait.kind);
-  if (wait.kind == WaitKind::none) return json;
   json["seconds"] = static_cast<double>(age_ns(node, wait.since_ns)) / 1e9;
   json["in_call"] = wait.in_call != 0;
   if (wait.query.counter != 0) json["query"] = wait.query.to_string();
   if (wait.kind == WaitKind::rows || wait.kind == WaitKind::room) json["stage"] = wait.stage;
   if (wait.kind == WaitKind::room) json["worker"] = wait.peer;
-  if (wait.kind == WaitKind::rows) json["workers"] = worker.awaited;
+  if (wait.kind == WaitKind::rows) json["workers"] = wait.awaited;
   return json;
+}
+
+/// `wait` is the first one, whose kind is "none" if there is none.
+void add_waits(Json& json, const NodeView& node, const WorkerView& worker) {
+  json["waits"] = Json::array();
+  for (const WaitView& wait : worker.waits) json["waits"].push_back(wait_json(node, wait));
+  json["wait"] =
+      worker.waits.empty() ? Json{{"kind", wait_name(WaitKind::none)}} : json["waits"][0];
 }
 
 Json node_json(const NodeChange& node) {
@@ -262,8 +271,8 @@ Json node_json(const NodeChange& node) {
     json["workers"].push_back({{"worker", worker.number},
                                {"counters", values_json(Scope::worker, worker.counters,
                                                         node.change.workers[i].counters, node)},
-                               {"blocked_share", blocked_share(node, i)},
-                               {"wait", wait_json(now, worker)}});
+                               {"blocked_share", blocked_share(node, i)}});
+    add_waits(json["workers"].back(), now, worker);
   }
   json["queries"] = Json::array();
   for (const QueryState& query : now.queries) {
@@ -324,10 +333,6 @@ std::string stat_text(const Sample& sample, const StatOrder& order) {
   if (!sample.endpoints.empty())
     text += (nodes.empty() ? "" : "\n") + endpoints_text(sample.endpoints, order);
   return text;
-}
-
-std::string json_text(const Json& json, bool pretty) {
-  return json.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
 Json stat_json(const Sample& sample) {

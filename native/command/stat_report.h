@@ -25,9 +25,6 @@ std::string byte_rate_text(double per_second);
 /// Nodes, queries, workers, slow consumers, lanes; then endpoints, pollers, channels.
 std::string stat_text(const Sample& sample, const StatOrder& order);
 
-/// JSON with line breaks, or on one line. Names that were cut in the middle of a character do no harm.
-std::string json_text(const Json& json, bool pretty);
-
 /// Everything, by the names of counters.def; "per_second" beside each total.
 Json stat_json(const Sample& sample);
 

@@ -27,15 +27,23 @@ std::string few_of(const std::vector<uint32_t>& numbers) {
   return text;
 }
 
-std::string wait_text(const counters::WorkerView& worker) {
-  const counters::Wait& wait = worker.wait;
+std::string waits_text(const counters::WorkerView& worker) {
+  std::string text;
+  for (const counters::WaitView& wait : worker.waits)
+    text += (text.empty() ? "" : "; ") + wait_text(wait);
+  if (!worker.waits.empty() && worker.waits.front().further > 0)
+    text += fmt::format("; and for {} more", worker.waits.front().further);
+  return text;
+}
+
+std::string wait_text(const counters::WaitView& wait) {
   const std::string of = fmt::format("stage {} of query {}", wait.stage, wait.query.to_string());
   switch (wait.kind) {
     case WaitKind::none:
       return "";
     case WaitKind::rows:
-      return fmt::format("rows from worker{} {}, {}", worker.awaited.size() == 1 ? "" : "s",
-                         few_of(worker.awaited), of);
+      return fmt::format("rows from worker{} {}, {}", wait.awaited.size() == 1 ? "" : "s",
+                         few_of(wait.awaited), of);
     case WaitKind::room:
       return fmt::format("room towards worker {}, {}", wait.peer, of);
     case WaitKind::outcome:

@@ -31,8 +31,9 @@ std::array<SectionPlace, kSections> places_of(const Shape& shape) {
   set(Section::peers, nodes);
   set(Section::peer_counters, nodes);
   set(Section::workers, workers);
-  set(Section::waits, workers);
-  set(Section::awaited, workers, (awaited_words(shape) * sizeof(Counter) + 63) & ~size_t{63});
+  const uint32_t waits = workers * kWaitSlots;
+  set(Section::waits, waits);
+  set(Section::awaited, waits, (awaited_words(shape) * sizeof(Counter) + 63) & ~size_t{63});
   set(Section::outgoing, rings);
   set(Section::incoming, rings);
   set(Section::queries, kQuerySlots);
@@ -118,8 +119,9 @@ void CounterFile::opened() noexcept {
   node().open.store(1, std::memory_order_release);
 }
 
-std::span<Counter> CounterFile::awaited(uint32_t local) noexcept {
-  return {at<Counter>(Section::awaited, local), (header().worker_count + 63) / 64};
+std::span<Counter> CounterFile::awaited(uint32_t local, uint32_t slot) noexcept {
+  return {at<Counter>(Section::awaited, local * kWaitSlots + slot),
+          (header().worker_count + 63) / 64};
 }
 
 }  // namespace faro::counters

@@ -66,11 +66,11 @@ class CounterFile {
   WorkerCounters& worker(uint32_t local) noexcept {
     return *at<WorkerCounters>(Section::workers, local);
   }
-  Sequenced<Wait>& wait(uint32_t local) noexcept {
-    return *at<Sequenced<Wait>>(Section::waits, local);
+  Sequenced<Wait>& wait(uint32_t local, uint32_t slot) noexcept {
+    return *at<Sequenced<Wait>>(Section::waits, local * kWaitSlots + slot);
   }
   /// A bit per worker of the cluster.
-  std::span<Counter> awaited(uint32_t local) noexcept;
+  std::span<Counter> awaited(uint32_t local, uint32_t slot) noexcept;
   /// `worker`: number of the receiver, or of the sender; `k`: the ring of the lane.
   OutgoingCounters& outgoing(uint32_t local, uint32_t worker, uint32_t k) noexcept {
     return *at<OutgoingCounters>(Section::outgoing, ring(local, worker, k));

@@ -145,8 +145,8 @@ Status CounterView::check() {
       count(Section::peer_counters) != header().node_count ||
       header().node >= header().node_count ||
       count(Section::workers) != header().local_worker_count ||
-      count(Section::waits) != header().local_worker_count ||
-      count(Section::awaited) != header().local_worker_count || count(Section::outgoing) != rings ||
+      count(Section::waits) != uint64_t{header().local_worker_count} * kWaitSlots ||
+      count(Section::awaited) != count(Section::waits) || count(Section::outgoing) != rings ||
       count(Section::incoming) != rings ||
       uint64_t{header().sections[static_cast<uint32_t>(Section::awaited)].stride_bytes} * 8 <
           header().worker_count) {
@@ -169,15 +169,23 @@ WorkerView CounterView::read_worker(uint32_t local) const {
   WorkerView worker;
   worker.number = header().first_worker + local;
   worker.counters = values_of<WorkerValues>(at<WorkerCounters>(Section::workers, local));
-  if (!load(Section::waits, local, worker.wait)) worker.wait = Wait{};
-  if (worker.wait.kind == WaitKind::rows) {
-    const auto* const words = &at<Counter>(Section::awaited, local);
-    for (uint32_t w = 0; w < header().worker_count; ++w) {
-      if (words[w / 64].load(std::memory_order_acquire) >> (w % 64) & 1)
-        worker.awaited.push_back(w);
-    }
+  for (uint32_t slot = 0; slot < kWaitSlots; ++slot) {
+    WaitView wait = read_wait(local * kWaitSlots + slot);
+    if (wait.kind == WaitKind::none) break;
+    worker.waits.push_back(std::move(wait));
   }
   return worker;
+}
+
+WaitView CounterView::read_wait(uint32_t slot) const {
+  WaitView wait;
+  if (!load(Section::waits, slot, static_cast<Wait&>(wait))) return {};
+  if (wait.kind != WaitKind::rows) return wait;
+  const auto* const words = &at<Counter>(Section::awaited, slot);
+  for (uint32_t w = 0; w < header().worker_count; ++w) {
+    if (words[w / 64].load(std::memory_order_acquire) >> (w % 64) & 1) wait.awaited.push_back(w);
+  }
+  return wait;
 }
 
 NodeView CounterView::read() {

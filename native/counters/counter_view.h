@@ -19,12 +19,19 @@
 
 namespace faro::counters {
 
+/// One of the things that a worker waits for.
+struct WaitView : Wait {
+  std::vector<uint32_t> awaited;  ///< worker numbers, if it is rows
+};
+
 /// A worker of the node that was read.
 struct WorkerView {
   uint32_t number = 0;
   WorkerValues counters;
-  Wait wait;
-  std::vector<uint32_t> awaited;  ///< worker numbers, if it waits for rows
+  std::vector<WaitView> waits;  ///< none: it waits for nothing
+
+  /// Whether it waits inside a call, or its event loop for it.
+  bool waits_in_call() const { return !waits.empty() && waits.front().in_call != 0; }
 };
 
 /// One lane: all its rings together.
@@ -128,6 +135,7 @@ class CounterView {
   template <typename Values>
   void add(Section section, uint32_t first, Values& sum) const;
   WorkerView read_worker(uint32_t local) const;
+  WaitView read_wait(uint32_t slot) const;
   NodeView view(bool whole) const;
   void note_room();
 

@@ -13,7 +13,7 @@
 namespace faro::counters {
 
 inline constexpr uint64_t kMagic = 0x3152544e43524146;  // "FARCNTR1", little-endian
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 
 /// Whose counters a file has.
 enum class FileKind : uint32_t { session, endpoint };
@@ -24,7 +24,7 @@ enum class Section : uint32_t {
   peers,          ///< Peer, one per node of the cluster
   peer_counters,  ///< PeerCounters, the same
   workers,        ///< WorkerCounters, one per worker of this node
-  waits,          ///< Sequenced<Wait>, the same
+  waits,          ///< Sequenced<Wait>, kWaitSlots per worker of this node
   awaited,        ///< the same: a bit per worker of the cluster, see Wait
   outgoing,  ///< OutgoingCounters: (local worker * workers of the cluster + receiver) * rings + k
   incoming,  ///< IncomingCounters: (local worker * workers of the cluster + sender) * rings + k
@@ -103,7 +103,12 @@ enum class WaitKind : uint64_t {
 
 inline constexpr uint64_t kAnyPeer = ~uint64_t{0};
 
-/// Written before a worker sleeps, or after it has tried in vain for a while; none once it continues.
+/// How many different things a worker may be seen to wait for at once. A call waits for one; an
+/// event loop for all that it has tried in vain.
+inline constexpr uint32_t kWaitSlots = 16;
+
+/// Written before a worker sleeps, or after it has tried in vain for a while; none once it
+/// continues. A worker waits for what is in its slots before the first one with none.
 struct Wait {
   WaitKind kind = WaitKind::none;
   uint64_t since_ns = 0;
@@ -112,8 +117,10 @@ struct Wait {
   uint64_t peer = kAnyPeer;    ///< worker number: receiver, or the only sender that is polled
   uint64_t awaited_count = 0;  ///< bits set
   uint64_t in_call = 0;        ///< 1: inside a call that waits; 0: between calls that try
+  uint64_t further = 0;        ///< in the first slot: what else it waits for, without a slot
+  uint64_t due_ns = 0;         ///< in a call: when it looks again, or its event loop is told to
 };
-static_assert(sizeof(Wait) == 72 && sizeof(Sequenced<Wait>) == 128);
+static_assert(sizeof(Wait) == 88 && sizeof(Sequenced<Wait>) == 128);
 
 enum class QueryLife : uint64_t {
   none,

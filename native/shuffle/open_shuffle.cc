@@ -107,6 +107,7 @@ void OpenShuffle::end() noexcept {
   if (query()->failed()) drop_rows();
   if (sender_) sender_->abandon_frames();
   if (receiver_) receiver_->close();
+  operation().blocked_on().forget(counts());
   closed_ = true;
   local_worker_.closed();  // may destroy this object
 }

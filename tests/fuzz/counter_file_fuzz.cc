@@ -106,8 +106,10 @@ void check(const NodeView& view, size_t file_bytes) {
   for (const auto& peer : view.peers)
     require(printable(peer.name) && printable(peer.transport), "what is shown is printable");
   for (const auto& worker : view.workers) {
-    for (const uint32_t awaited : worker.awaited)
-      require(awaited < file_bytes * 8, "those who are awaited stand in the file");
+    for (const auto& wait : worker.waits) {
+      for (const uint32_t awaited : wait.awaited)
+        require(awaited < file_bytes * 8, "those who are awaited stand in the file");
+    }
   }
 }
 

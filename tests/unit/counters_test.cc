@@ -14,6 +14,7 @@
 #include "counters/counter_file.h"
 #include "counters/counter_view.h"
 #include "counters/descriptions.h"
+#include "counters/prometheus_text.h"
 #include "support/child.h"
 #include "support/expect.h"
 #include "support/temporary_folder.h"
@@ -194,15 +195,45 @@ TEST(CounterFile, shows_what_a_worker_waits_for) {
   wait.kind = WaitKind::rows;
   wait.query = {7, 8, 1, 0};
   wait.stage = 3;
-  file->awaited(1)[0].store(0b100001);
-  file->wait(1).store(wait);
+  file->awaited(1, 0)[0].store(0b100001);
+  file->wait(1, 0).store(wait);
   const WorkerView worker = read(file->path()).workers[1];
-  EXPECT_EQ(worker.wait.kind, WaitKind::rows);
-  EXPECT_EQ(worker.wait.query, wait.query);
-  EXPECT_EQ(worker.wait.stage, 3u);
-  EXPECT_EQ(worker.awaited, (std::vector<uint32_t>{0, 5}));
-  file->wait(1).store({});
-  EXPECT_EQ(read(file->path()).workers[1].wait.kind, WaitKind::none);
+  ASSERT_EQ(worker.waits.size(), 1u);
+  EXPECT_EQ(worker.waits[0].kind, WaitKind::rows);
+  EXPECT_EQ(worker.waits[0].query, wait.query);
+  EXPECT_EQ(worker.waits[0].stage, 3u);
+  EXPECT_EQ(worker.waits[0].awaited, (std::vector<uint32_t>{0, 5}));
+  file->wait(1, 0).store({});
+  EXPECT_TRUE(read(file->path()).workers[1].waits.empty());
+}
+
+TEST(CounterFile, shows_all_that_a_worker_waits_for) {
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  for (uint32_t slot = 0; slot < kWaitSlots; ++slot) {
+    file->awaited(1, slot)[0].store(uint64_t{1} << slot % 4);
+    file->wait(1, slot).store({WaitKind::rows, 0, {7, 8, 1, 0}, slot});
+  }
+  const std::vector<WorkerView> workers = read(file->path()).workers;
+  EXPECT_TRUE(workers[0].waits.empty());
+  ASSERT_EQ(workers[1].waits.size(), kWaitSlots);
+  for (uint32_t slot = 0; slot < kWaitSlots; ++slot) {
+    EXPECT_EQ(workers[1].waits[slot].stage, slot);
+    EXPECT_EQ(workers[1].waits[slot].awaited, std::vector<uint32_t>{slot % 4});
+  }
+  file->wait(1, 2).store({});
+  EXPECT_EQ(read(file->path()).workers[1].waits.size(), 2u) << "what is behind it has ended";
+}
+
+// The header has room for 63 bytes of it, which here end in the middle of a character.
+TEST(NodePage, shows_a_cluster_whose_name_is_no_text_as_the_format_wants_it) {
+  Shape shape = some_shape();
+  shape.cluster = "bad\xff\r\n\x1b[2J\"\\ " + std::string(49, 'x') + "ä";
+  const auto file = test::value_of(CounterFile::make(shape, "", 1));
+  const auto view = test::value_of(CounterView::over(file->memory()));
+  const NodeView node = view->read();
+  EXPECT_EQ(node.cluster, "bad?   [2J\"\\ " + std::string(49, 'x') + "?");
+  test::expect_contains(prometheus_text(node), R"({cluster="bad?   [2J\"\\ x)");
 }
 
 TEST(CounterFile, is_for_its_user_alone_and_goes_with_its_session) {

@@ -159,7 +159,7 @@ TEST(EndpointFile, has_a_version_that_older_readers_refuse) {
   std::memcpy(copy.data(), file->memory().data(), copy.size() * 8);
   reinterpret_cast<Header*>(copy.data())->version = 77;
   test::expect_error(reader_over(copy).status(), Code::invalid_argument,
-                     {"version 77", "this faro reads 2"});
+                     {"version 77", "this faro reads " + std::to_string(kLayoutVersion)});
 }
 
 TEST(EndpointFile, goes_with_its_endpoint_and_is_for_its_user_alone) {
@@ -243,6 +243,14 @@ TEST(EndpointView, never_leaves_the_memory_of_a_file_whose_header_lies) {
     }
   }
   EXPECT_GT(refused, 100);
+}
+
+// What a peer is called is up to it; a scraper would refuse the whole page for one such byte.
+TEST(EndpointPage, shows_names_that_are_no_text_as_the_format_wants_them) {
+  const auto file = make("");
+  (*file->channel(0))->state.store(open_state("a\xff\r\n\x1b[2J\"\\"));
+  test::expect_contains(prometheus_text(view_of(*file)->read()),
+                        R"(,peer="a?   [2J\"\\",address=)");
 }
 
 TEST(EndpointPage, lists_no_more_channels_than_it_says) {

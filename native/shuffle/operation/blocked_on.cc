@@ -1,5 +1,6 @@
 #include "shuffle/operation/blocked_on.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace faro::shuffle {
@@ -8,69 +9,110 @@ using counters::WaitKind;
 
 Outcome BlockedOn::rows(ShuffleCounts& shuffle, uint64_t sender,
                         const AwaitedSenders& senders) noexcept {
-  wait_ = {WaitKind::rows, 0, shuffle.query(), shuffle.stage(), sender};
-  senders_ = &senders;
-  shuffle_ = &shuffle;
-  side_ = &ShuffleCounts::on_rows;
+  last_ = {{WaitKind::rows, 0, shuffle.query(), shuffle.stage(), sender},
+           &senders,
+           &shuffle,
+           &ShuffleCounts::on_rows};
   return Outcome::would_wait;
 }
 
 Outcome BlockedOn::room(ShuffleCounts& shuffle, uint32_t receiver_worker) noexcept {
-  wait_ = {WaitKind::room, 0, shuffle.query(), shuffle.stage(), receiver_worker};
-  shuffle_ = &shuffle;
-  side_ = &ShuffleCounts::on_room;
+  last_ = {{WaitKind::room, 0, shuffle.query(), shuffle.stage(), receiver_worker},
+           nullptr,
+           &shuffle,
+           &ShuffleCounts::on_room};
   return Outcome::would_wait;
 }
 
 Outcome BlockedOn::outcome_of(const QueryId& query) noexcept {
-  wait_ = {WaitKind::outcome, 0, query};
+  last_.wait = {WaitKind::outcome, 0, query};
   return Outcome::would_wait;
 }
 
 Outcome BlockedOn::condition() noexcept {
-  wait_ = {WaitKind::condition, 0, {}};
+  last_.wait = {WaitKind::condition, 0, {}};
   return Outcome::would_wait;
 }
 
 Outcome BlockedOn::overflow(const QueryId& query) noexcept {
-  wait_ = {WaitKind::overflow, 0, query};
+  last_.wait = {WaitKind::overflow, 0, query};
   return Outcome::would_wait;
 }
 
-void BlockedOn::publish(base::Nanoseconds since, bool in_call) noexcept {
-  wait_.since_ns = since;
-  wait_.in_call = in_call ? 1 : 0;
-  if (wait_.kind == WaitKind::rows) publish_awaited();
-  worker_.membership.counters().wait(worker_.local_index).store(wait_);
-  published_ = true;
-}
-
-void BlockedOn::publish_awaited() noexcept {
-  const std::span<counters::Counter> words =
-      worker_.membership.counters().awaited(worker_.local_index);
-  const uint32_t worker_count = worker_.membership.worker_count();
-  wait_.awaited_count = 0;
-  for (size_t w = 0; w < words.size(); ++w) {
-    uint64_t bits = 0;
-    for (uint32_t bit = 0; bit < 64 && w * 64 + bit < worker_count; ++bit) {
-      const auto sender = static_cast<uint32_t>(w * 64 + bit);
-      const bool is_polled = wait_.peer == counters::kAnyPeer || wait_.peer == sender;
-      if (is_polled && senders_->awaits(sender)) bits |= uint64_t{1} << bit;
-    }
-    words[w].store(bits, std::memory_order_relaxed);
-    wait_.awaited_count += static_cast<uint64_t>(std::popcount(bits));
+void BlockedOn::collect() noexcept {
+  const counters::Wait& wait = last_.wait;
+  if (wait.kind == WaitKind::none || wait.kind == WaitKind::condition) return;
+  const std::span known(collected_.data(), collected_count_);
+  const bool is_known = std::ranges::any_of(known, [&](const Met& met) {
+    return met.wait.kind == wait.kind && met.wait.query == wait.query &&
+           met.wait.stage == wait.stage && met.wait.peer == wait.peer;
+  });
+  if (is_known) return;
+  if (collected_count_ == collected_.size()) {
+    ++collected_too_many_;
+  } else {
+    collected_[collected_count_++] = last_;
   }
 }
 
+void BlockedOn::forget(const ShuffleCounts& shuffle) noexcept {
+  if (last_.shuffle == &shuffle) nothing();
+  const auto begin = collected_.begin();
+  const auto end = begin + static_cast<ptrdiff_t>(collected_count_);
+  const auto rest = std::remove_if(begin, end, [&](const Met& m) { return m.shuffle == &shuffle; });
+  collected_count_ = static_cast<size_t>(rest - begin);
+}
+
+std::span<BlockedOn::Met> BlockedOn::what() noexcept {
+  if (last_.wait.kind != WaitKind::condition || collected_count_ == 0) return {&last_, 1};
+  return {collected_.data(), collected_count_};
+}
+
+void BlockedOn::publish(base::Nanoseconds since, base::Nanoseconds due) noexcept {
+  if (collects_) return;
+  const std::span<Met> all = what();
+  for (Met& met : all) {
+    met.wait.since_ns = since;
+    met.wait.in_call = due != 0 ? 1 : 0;
+    met.wait.due_ns = due;
+  }
+  all.front().wait.further = all.data() == &last_ ? 0 : collected_too_many_;
+  uint32_t slot = 0;
+  for (Met& met : all) publish_slot(slot++, met);
+  if (slot < counters::kWaitSlots)
+    worker_.membership.counters().wait(worker_.local_index, slot).store({});
+  published_ = true;
+}
+
+void BlockedOn::publish_slot(uint32_t slot, Met& met) noexcept {
+  counters::CounterFile& file = worker_.membership.counters();
+  if (met.wait.kind == WaitKind::rows) {
+    const std::span<counters::Counter> words = file.awaited(worker_.local_index, slot);
+    const uint32_t worker_count = worker_.membership.worker_count();
+    met.wait.awaited_count = 0;
+    for (size_t w = 0; w < words.size(); ++w) {
+      uint64_t bits = 0;
+      for (uint32_t bit = 0; bit < 64 && w * 64 + bit < worker_count; ++bit) {
+        const auto sender = static_cast<uint32_t>(w * 64 + bit);
+        const bool is_polled = met.wait.peer == counters::kAnyPeer || met.wait.peer == sender;
+        if (is_polled && met.senders->awaits(sender)) bits |= uint64_t{1} << bit;
+      }
+      words[w].store(bits, std::memory_order_relaxed);
+      met.wait.awaited_count += static_cast<uint64_t>(std::popcount(bits));
+    }
+  }
+  file.wait(worker_.local_index, slot).store(met.wait);
+}
+
 std::shared_ptr<BlockedCounts> BlockedOn::count() noexcept {
-  if (shuffle_ == nullptr) return nullptr;
-  BlockedCounts& blocked = shuffle_->*side_;
+  if (last_.shuffle == nullptr) return nullptr;
+  BlockedCounts& blocked = last_.shuffle->*last_.side;
   counters::count(blocked.calls);
-  return {shuffle_->shared_from_this(), &blocked};
+  return {last_.shuffle->shared_from_this(), &blocked};
 }
 
 void BlockedOn::withdraw() noexcept {
-  worker_.membership.counters().wait(worker_.local_index).store({});
+  worker_.membership.counters().wait(worker_.local_index, 0).store({});
   published_ = false;
 }
 

@@ -1,8 +1,11 @@
 // BlockedOn: what a worker waits for, as `faro explain` shows it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/clock.h"
 #include "counters/counter_file.h"
@@ -23,14 +26,34 @@ class AwaitedSenders {
 /// An attempt that cannot be done now says here what it waits for, and answers what this returns:
 /// would_wait. Only a wait that lasts is written to the counter file, which is not on the way of any row.
 ///
+/// A worker that waits for a condition of the engine's waits for everything that calls within that
+/// condition have run into: an event loop tries all its shuffles in a turn, and a binding waits by
+/// a condition that makes one call.
+///
 /// Threads: the worker.
 class BlockedOn {
  public:
   explicit BlockedOn(const WorkerContext& worker) : worker_(worker) {}
 
+  /// While it exists, what calls run into is collected.
+  class InCondition {
+   public:
+    explicit InCondition(BlockedOn& blocked) : blocked_(blocked), outer_(blocked.collects_) {
+      blocked_.collects_ = true;
+      if (!outer_) blocked_.forget_collected();
+    }
+    ~InCondition() { blocked_.collects_ = outer_; }
+    InCondition(const InCondition&) = delete;
+    InCondition& operator=(const InCondition&) = delete;
+
+   private:
+    BlockedOn& blocked_;
+    const bool outer_;  // conditions may look at others, without waiting
+  };
+
   void nothing() noexcept {
-    wait_.kind = counters::WaitKind::none;
-    shuffle_ = nullptr;
+    last_.wait.kind = counters::WaitKind::none;
+    last_.shuffle = nullptr;
   }
   /// Rows of a shuffle. `sender`: the only one that is polled, or counters::kAnyPeer. `senders` stays as long as
   /// the worker is blocked.
@@ -38,11 +61,21 @@ class BlockedOn {
   /// Room in the ring to a receiver, or in the queue before it.
   Outcome room(ShuffleCounts& shuffle, uint32_t receiver_worker) noexcept;
   Outcome outcome_of(const QueryId& query) noexcept;
+  /// What calls within it have run into, or, if that is nothing, the condition itself.
   Outcome condition() noexcept;
   Outcome overflow(const QueryId& query) noexcept;
 
-  /// Tells whoever looks from outside. `in_call`: the worker is about to sleep in a call; else it only tries.
-  void publish(base::Nanoseconds since, bool in_call) noexcept;
+  /// A call answers that it would wait.
+  void call_would_wait() noexcept {
+    if (collects_) [[unlikely]]
+      collect();
+  }
+  /// The shuffle is closed: nobody waits for anything of it any more.
+  void forget(const ShuffleCounts& shuffle) noexcept;
+
+  /// Tells whoever looks from outside; within a condition nothing is told before its end. `due`:
+  /// the worker is about to sleep in a call, until then at most; 0: it only tries.
+  void publish(base::Nanoseconds since, base::Nanoseconds due) noexcept;
   void withdraw() noexcept;
   bool is_published() const noexcept { return published_; }
 
@@ -51,18 +84,32 @@ class BlockedOn {
   std::shared_ptr<BlockedCounts> count() noexcept;
   /// Where that is.
   const BlockedCounts* counts() const noexcept {
-    return shuffle_ == nullptr ? nullptr : &(shuffle_->*side_);
+    return last_.shuffle == nullptr ? nullptr : &(last_.shuffle->*last_.side);
   }
 
  private:
-  void publish_awaited() noexcept;
+  struct Met {
+    counters::Wait wait;
+    const AwaitedSenders* senders = nullptr;  // if it is rows
+    ShuffleCounts* shuffle = nullptr;         // whose rows or room it is
+    BlockedCounts ShuffleCounts::*side = nullptr;
+  };
+
+  void collect() noexcept;
+  void forget_collected() noexcept {
+    collected_count_ = 0;
+    collected_too_many_ = 0;
+  }
+  std::span<Met> what() noexcept;
+  void publish_slot(uint32_t slot, Met& met) noexcept;
 
   const WorkerContext& worker_;
-  counters::Wait wait_;
-  const AwaitedSenders* senders_ = nullptr;  // if it is rows
-  ShuffleCounts* shuffle_ = nullptr;         // whose rows or room it is
-  BlockedCounts ShuffleCounts::*side_ = nullptr;
+  Met last_;  // what the last attempt has run into
   bool published_ = false;
+  bool collects_ = false;
+  size_t collected_count_ = 0;
+  uint64_t collected_too_many_ = 0;  // and there was no room for
+  std::array<Met, counters::kWaitSlots> collected_;
 };
 
 }  // namespace faro::shuffle

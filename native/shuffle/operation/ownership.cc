@@ -102,6 +102,7 @@ void Ownership::wake() noexcept {
 
 Outcome Ownership::look_at(const std::function<bool()>& condition) {
   const Inside inside(in_condition_);
+  const BlockedOn::InCondition collecting(operation_.blocked_on());
   return condition() ? Outcome::done : operation_.blocked_on().condition();
 }
 

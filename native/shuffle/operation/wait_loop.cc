@@ -41,7 +41,7 @@ bool WaitLoop::before_would_wait() {
   if (now >= others_.ask_at(stalled_since_)) others_.ask(now);
   if (!call_waits_ && now - stalled_since_ >= kFlushDelay) {
     flush_all();
-    publish(false);
+    publish(0);
   }
   return spill_if_due(now) || arrived;
 }
@@ -136,7 +136,7 @@ base::Nanoseconds WaitLoop::prepare_sleep() {
   if (others_.has_blocked_sender()) not_after(spill_at_, 1);
   not_after(others_.ask_at(stalled_since_ != 0 ? stalled_since_ : now), 1);
   count(worker_.counters.sleeps);
-  publish(true);
+  publish(now + at_most);
   return at_most;
 }
 
@@ -173,9 +173,9 @@ void WaitLoop::end_sleep() noexcept {
   if (!waiting_.load(std::memory_order_relaxed)) end_blocked();
 }
 
-void WaitLoop::publish(bool in_call) noexcept {
+void WaitLoop::publish(base::Nanoseconds due) noexcept {
   // Not stalled: just now a queue moved on.
-  operation_.blocked_on().publish(stalled_since_ != 0 ? stalled_since_ : worker_.now(), in_call);
+  operation_.blocked_on().publish(stalled_since_ != 0 ? stalled_since_ : worker_.now(), due);
 }
 
 }  // namespace faro::shuffle

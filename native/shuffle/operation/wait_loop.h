@@ -78,9 +78,15 @@ class WaitLoop {
     } catch (const std::bad_alloc&) {
       outcome = operation_.lack_memory();
     }
-    if (outcome == Outcome::would_wait)
+    if (outcome == Outcome::would_wait) {
+      if constexpr (what == For::rows) operation_.blocked_on().call_would_wait();
       return others_.holds_batches() ? Outcome::holding : Outcome::would_wait;
-    if constexpr (what == For::rows) progressed();
+    }
+    if constexpr (what == For::rows) {
+      progressed();
+    } else if (operation_.blocked_on().is_published()) {
+      end_sleep();
+    }
     return outcome;
   }
 
@@ -166,7 +172,7 @@ class WaitLoop {
   void go_on_blocked(base::Nanoseconds now) noexcept;
   void end_blocked() noexcept;
   void end_sleep() noexcept;
-  void publish(bool in_call) noexcept;
+  void publish(base::Nanoseconds due) noexcept;
 
   const WorkerContext& worker_;
   Operation& operation_;

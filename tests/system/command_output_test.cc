@@ -1,0 +1,255 @@
+// What the faro command answers to whoever started it: exit codes of every verb, also where its
+// output cannot be written.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "faro/endpoint.h"
+#include "support/child.h"
+#include "support/expect.h"
+#include "support/session_cluster.h"
+#include "support/temporary_folder.h"
+#include "system/command_runner.h"
+
+namespace faro::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using nlohmann::json;
+
+constexpr int kOk = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kMachine = 3;
+
+/// A node for `stat`, `top` and `explain` to look at.
+class CommandOutput : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(is_ok(cluster_.status())); }
+
+  /// A call of every verb that prints, and all succeed.
+  std::vector<Arguments> verbs() const {
+    const std::string folder = folder_.path();
+    return {{"--help"},
+            {"--version"},
+            {"help"},
+            {"help", "plan"},
+            {"bench", "--help"},
+            {"bench", "link", "--transport", "shm", "--count", "10", "--repetitions", "1"},
+            {"bench", "receive", "--rows", "10", "--transport", "shm", "--repetitions", "1"},
+            {"bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions", "1"},
+            {"bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions", "1",
+             "--json"},
+            {"bench", "channel", "--count", "10", "--trips", "10", "--repetitions", "1"},
+            {"plan", "--nodes", "2", "--workers", "2"},
+            {"plan", "--nodes", "2", "--workers", "2", "--json"},
+            {"doctor", "--set", "transport=tcp"},
+            {"doctor", "--set", "transport=tcp", "--json"},
+            {"config"},
+            {"config", "--json"},
+            {"stat", "--once", "--interval", "0.02", "--folder", folder},
+            {"stat", "--interval", "0.02", "--folder", folder},
+            {"stat", "--json", "--interval", "0.02", "--folder", folder},
+            {"explain", "--interval", "0.02", "--folder", folder},
+            {"explain", "--json", "--interval", "0.02", "--folder", folder},
+            {"simulate", "--seed", "1", "--runs", "1"},
+            {"soak", "--seconds", "1"}};
+  }
+
+  TemporaryFolder folder_;
+  SessionCluster cluster_{1, {{"counters.folder", folder_.path()}}};
+};
+
+struct Ended {
+  int exit_code = -1;
+  int by_signal = 0;
+};
+
+/// Runs the command with `output` as its stdout; whether it has ended in time, and how.
+Ended run_into(int output, const Arguments& arguments, bool ignores_pipes) {
+  Arguments words{FARO_COMMAND_PATH};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(50);
+    signal(SIGPIPE, ignores_pipes ? SIG_IGN : SIG_DFL);
+    dup2(output, STDOUT_FILENO);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(nowhere, STDERR_FILENO);
+    execv(FARO_COMMAND_PATH, pointers.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  if (WIFSIGNALED(status)) return {-1, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+std::string line_of(const Arguments& arguments) {
+  std::string line = "faro";
+  for (const std::string& word : arguments) line += ' ' + word;
+  return line;
+}
+
+TEST_F(CommandOutput, that_finds_no_room_is_a_failure_of_every_verb) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  for (const Arguments& verb : verbs())
+    EXPECT_EQ(run_into(full, verb, false).exit_code, kFailed) << line_of(verb);
+  close(full);
+}
+
+// Whoever ignores SIGPIPE, as some who start programs do, sees an exit code; everybody else the
+// signal.
+TEST_F(CommandOutput, that_nobody_reads_any_more_is_a_failure_of_every_verb) {
+  for (const Arguments& verb : verbs()) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);
+    EXPECT_EQ(run_into(ends[1], verb, false).by_signal, SIGPIPE) << line_of(verb);
+    EXPECT_EQ(run_into(ends[1], verb, true).exit_code, kFailed) << line_of(verb);
+    close(ends[1]);
+  }
+}
+
+TEST_F(CommandOutput, that_is_closed_is_a_failure) {
+  // The number is free for the first file that the command opens, which must not get the table.
+  for (const Arguments& verb :
+       {Arguments{"plan", "--nodes", "2", "--workers", "2"}, Arguments{"config"}}) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      close(STDOUT_FILENO);
+      execl("/bin/sh", "sh", "-c", (std::string(FARO_COMMAND_PATH) + " \"$@\" 2>/dev/null").c_str(),
+            "sh", verb[0].c_str(), verb.size() > 1 ? verb[1].c_str() : nullptr,
+            verb.size() > 2 ? verb[2].c_str() : nullptr,
+            verb.size() > 3 ? verb[3].c_str() : nullptr,
+            verb.size() > 4 ? verb[4].c_str() : nullptr, nullptr);
+      _exit(127);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), kFailed) << line_of(verb);
+  }
+}
+
+struct Code {
+  Arguments arguments;
+  int exit_code;
+  std::string named;  // in what it prints, or in its error
+};
+
+std::ostream& operator<<(std::ostream& out, const Code& one) {
+  return out << line_of(one.arguments);
+}
+
+// native/command/README.md lists the codes.
+TEST_F(CommandOutput, is_followed_by_the_exit_code_that_the_page_names) {
+  const std::string folder = folder_.path();
+  const std::string nowhere = folder + "/nowhere";
+  const std::vector<Code> codes = {
+      {{"help"}, kOk, "explain"},
+      {{"help", "plan"}, kOk, "--nodes-per-host"},
+      {{"help", "bench", "two-stage"}, kOk, "--row-bytes"},
+      {{"help", "no-such-verb"}, kUsage, "no-such-verb"},
+      {{"plan", "first", "second", "third"}, kUsage, "first second third"},
+      {{"doctor", "--set", "security.tls=on", "--set", "transport=tcp"}, kFailed, "certificate"},
+      {{"doctor", "--set", "security.tls=on", "--set", "transport=tcp", "--json"},
+       kFailed,
+       "certificate"},
+      {{"doctor", "--set", "security.secret_file=" + nowhere}, kFailed, "secret"},
+      {{"doctor", "--set", "overflow.folder=" + nowhere}, kFailed, "overflow folder"},
+      {{"doctor", "--set", "transport=verbs", "--set", "verbs.module=" + nowhere},
+       kFailed,
+       "verbs: not available"},
+      {{"doctor", "--set", "no.such=1"}, kUsage, "no.such"},
+      {{"config", "--set", "ring.bytes=12345"}, kUsage, "ring.bytes"},
+      {{"config", "--file", nowhere}, kUsage, "nowhere"},
+      {{"plan", "--nodes", "2", "--workers", "2", "--transport", "verbs", "--set",
+        "verbs.module=" + nowhere},
+       kMachine,
+       "nowhere"},
+      {{"explain", "--folder", folder, "--query", "5"}, kUsage, "ISSUER:NUMBER"},
+      {{"explain", "--folder", folder, "--query", "0:"}, kUsage, "ISSUER:NUMBER"},
+      {{"explain", "--folder", folder, "--query", ":5"}, kUsage, "ISSUER:NUMBER"},
+      {{"explain", "--folder", folder, "--query", "0:5x"}, kUsage, "ISSUER:NUMBER"},
+      {{"explain", "--folder", folder, "--query", "0:-5"}, kUsage, "ISSUER:NUMBER"},
+      {{"explain", "--folder", folder, "--query", "0:5", "--interval", "0.02"},
+       kOk,
+       "no query 0:5 runs"},
+      {{"explain", "--folder", folder, "--interval", "0.02"}, kOk, "no query runs"},
+      {{"explain", "--set", "counters.folder=" + folder, "--interval", "0.02"},
+       kOk,
+       "no query runs"},
+      {{"explain", "--folder", nowhere}, kFailed, "nowhere"},
+      {{"stat", "--set", "counters.folder=" + folder, "--once", "--interval", "0.02"},
+       kOk,
+       "worker"},
+      {{"stat", "--set", "no.such=1", "--folder", folder}, kUsage, "no.such"},
+      {{"stat", "--folder", nowhere}, kFailed, "nowhere"},
+      {{"top", "--set", "counters.folder=" + folder}, kUsage, "needs a terminal"},
+      {{"top", "--set", "counters.folder=" + nowhere}, kFailed, "nowhere"},
+      {{"simulate", "--runs", "0"}, kUsage, "--runs"},
+      {{"soak", "--seconds", "x"}, kUsage, "--seconds"}};
+  for (const Code& one : codes) {
+    const CommandResult result = run_faro(one.arguments);
+    EXPECT_EQ(result.exit_code, one.exit_code) << one << '\n' << result.output << result.errors;
+    EXPECT_TRUE(contains(result.output + result.errors, one.named))
+        << one << '\n'
+        << result.output << result.errors;
+  }
+}
+
+TEST_F(CommandOutput, of_settings_in_a_file_is_that_of_the_same_flags) {
+  const std::string path = folder_.path() + "/faro.toml";
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  std::fprintf(file, "[counters]\nfolder = \"%s\"\n", folder_.path().c_str());
+  std::fclose(file);
+  for (const char* verb : {"stat", "explain"}) {
+    Arguments arguments = {verb, "--file", path, "--interval", "0.02"};
+    if (arguments.front() == "stat") arguments.emplace_back("--once");
+    const CommandResult result = run_faro(arguments);
+    EXPECT_EQ(result.exit_code, kOk) << result.errors;
+    EXPECT_NE(result.output, "");
+  }
+}
+
+// Into a pipe or a file `faro stat` prints one table, unless it is asked for one per interval.
+TEST_F(CommandOutput, of_stat_ends_by_itself_where_nobody_watches) {
+  CommandResult result = run_faro({"stat", "--folder", folder_.path()});
+  EXPECT_EQ(result.exit_code, kOk) << result.errors;
+  EXPECT_TRUE(contains(result.output, "rows/s out")) << result.output;
+  result = run_faro({"stat", "--json", "--folder", folder_.path()});
+  EXPECT_EQ(result.exit_code, kOk) << result.errors;
+  EXPECT_EQ(json::parse(result.output, nullptr, false)["nodes"].size(), 1u) << result.output;
+}
+
+// Values come as they were set: other programs read them.
+TEST_F(CommandOutput, in_json_is_json_whatever_the_settings_are) {
+  const std::string name = "bad\xff\r\n\x1b[2J\"\\";
+  const CommandResult result = run_faro({"config", "--json", "--set", "cluster.id=" + name});
+  EXPECT_EQ(result.exit_code, kOk) << result.errors;
+  EXPECT_FALSE(json::parse(result.output, nullptr, false).is_discarded()) << result.output;
+  const CommandResult table = run_faro({"config", "--set", "cluster.id=" + name});
+  EXPECT_EQ(table.exit_code, kOk) << table.errors;
+  EXPECT_TRUE(contains(table.output, "bad?   [2J\"\\")) << table.output;
+  EXPECT_EQ(table.output.find('\x1b'), table.output.npos);
+  const CommandResult error = run_faro({"config", "--set", "ring.bytes=" + name});
+  EXPECT_EQ(error.exit_code, kUsage);
+  EXPECT_EQ(error.errors.find('\x1b'), error.errors.npos) << error.errors;
+}
+
+}  // namespace
+}  // namespace faro::test
