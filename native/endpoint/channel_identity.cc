@@ -90,7 +90,8 @@ Result<ChannelIdentity> make_channel_identity(const base::Settings& settings,
   identity.asked.resize(spec.channel_limit);
   wire::Hello& hello = identity.hello;
   hello.purpose = wire::Purpose::channel;
-  hello.head.features = settings.link_mend_ms != 0 ? wire::kMends | wire::kMendsVerbs : 0;
+  hello.head.features = wire::kSigns;
+  if (settings.link_mend_ms != 0) hello.head.features |= wire::kMends | wire::kMendsVerbs;
   hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
   hello.cluster_id = settings.cluster_id;
   hello.name = spec.name;

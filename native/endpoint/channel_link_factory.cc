@@ -69,6 +69,7 @@ std::unique_ptr<links::Link> ChannelLinkFactory::make(
   context.workers = poller.end();
   context.ready_group = std::span(ready_groups_).subspan(index, 1);
   context.reactor = &network_.reactor();
+  context.liveness = settings_.liveness_timeout_ms * kNanosecondsPerMs;
   context.mending = {
       .limit = settings_.link_mend_ms * kNanosecondsPerMs,
       .address = context.initiator ? dialled : listening_address(hello.address, from)};

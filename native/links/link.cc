@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "transport/mending_tally.h"
 
 namespace faro::links {
 namespace {
@@ -56,6 +57,7 @@ Link::Link(Owner& owner, transport::LinkContext context,
       liveness_{context_.reactor->clock().now_ns()},
       setup_(context_.initiator) {
   context_.events = this;
+  context_.signs = (peer_.head.features & wire::kSigns) != 0;
   context_.send = [this](std::span<const std::byte> payload) {
     if (state_.is(LinkState::setting_up) || state_.is(LinkState::mending))
       control_.send(wire::encode_payload(ControlKind::setup, payload));
@@ -96,6 +98,7 @@ void Link::begin(transport::Transport& transport, transport::DoorbellMemory door
   context_.doorbells = doorbells;
   transport_ = &transport;
   state_.advance(LinkState::setting_up);
+  setup_since_ = context_.reactor->clock().now_ns();
   const Status started = setup_.begin(transport, context_);
   if (!started.ok()) return suspend(started);
   for (const wire::ControlMessage& message : setup_.take_early()) {
@@ -125,6 +128,7 @@ void Link::come_up() {
     const Status mended = setup_.finish();
     if (!mended.ok()) return suspend(mended);
     state_.advance(LinkState::up);
+    data_liveness_.heard = context_.reactor->clock().now_ns();
     return base::log(LogLevel::info, "the link to {} is in order again", name());
   }
   const bool is_mended = state_.is(LinkState::setup_mending);
@@ -136,6 +140,7 @@ void Link::come_up() {
   owner_.on_made(*this, *made_);
   data_.store(made_.get(), std::memory_order_release);
   state_.advance(is_mended ? LinkState::mending : LinkState::up);
+  data_liveness_.heard = context_.reactor->clock().now_ns();
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice()->transport);
   owner_.on_up(*this);
 }
@@ -162,6 +167,13 @@ bool Link::can_mend() const {
          transport_->capabilities().mends != 0;
 }
 
+void Link::on_broken(const Status& cause) {
+  if (state_.awaits_connection()) note_failed_mending(cause);
+  // A peer that has noticed as well, or was asked to close, does not say why the data connection has failed.
+  const bool is_known = state_.is(LinkState::suspended);
+  break_off(is_known ? Status(state_.suspension()->cause) : cause);
+}
+
 // Both connections are given up, whichever has broken.
 void Link::break_off(const Status& cause) {
   control_.detach();
@@ -172,6 +184,8 @@ void Link::break_off(const Status& cause) {
   }
   setup_.restart();
   if (state_.awaits_connection()) return;
+  last_break_ = cause;
+  last_failure_ = Status::Ok();
   base::log(LogLevel::info, "the link to {} has broken and is mended: {}", name(), cause.message());
   const base::Nanoseconds now = context_.reactor->clock().now_ns();
   state_.mend(now, base::deadline_after(now, context_.mending.limit), cause);
@@ -194,11 +208,32 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
   advance();
 }
 
+void Link::take_data_pulse() {
+  if (data() == nullptr || !state_.connected()) return;
+  const Doing doing(*this);
+  const transport::Pulse pulse = made_->take_pulse();
+  data_shows_ = pulse != transport::Pulse::unknown;
+  if (pulse == transport::Pulse::heard) data_liveness_.heard = context_.reactor->clock().now_ns();
+  if (pulse != transport::Pulse::stuck) return;
+  fail(base::error(Code::peer_lost,
+                   "{}; it has broken {} times although it was mended, and nothing has got further",
+                   last_break_.message(), transport::MendingTally::kBreaks));
+}
+
+void Link::on_data_silent(const Status& cause) {
+  const Doing doing(*this);
+  suspend(cause);
+}
+
 void Link::on_waited() {
   const Status cause = state_.suspension()->cause;
   if (!state_.awaits_connection()) return can_mend() ? break_off(cause) : fail(cause);
-  fail(base::error(Code::peer_lost, "{}; the link was not mended within link.mend_ms = {}",
-                   cause.message(), context_.mending.limit / 1'000'000));
+  const bool hangs = last_failure_.ok() && setup_.begun();
+  if (hangs)
+    last_failure_ = Status(Code::peer_lost, "the peer answers, but no data connection is made");
+  fail(base::error(Code::peer_lost, "{}; the link was not mended within link.mend_ms = {}{}{}",
+                   cause.message(), context_.mending.limit / 1'000'000,
+                   last_failure_.ok() ? "" : ": ", last_failure_.message()));
 }
 
 // ---------------------------------------------------------------------------------------- messages
@@ -242,7 +277,10 @@ void Link::handle(std::span<const std::byte> message) {
     case ControlKind::fail: {
       const auto ending = wire::decode_ending(message);
       if (!ending.ok()) return fail(protocol_violation("a malformed REFUSE or FAIL"));
-      return lose(base::error(ending.value().code, "it gave up: {}", ending.value().reason),
+      const auto* const broken = state_.awaits_connection() ? state_.suspension() : nullptr;
+      return lose(base::error(ending.value().code, "{}{}it gave up: {}",
+                              broken == nullptr ? "" : broken->cause.message(),
+                              broken == nullptr ? "" : "; ", ending.value().reason),
                   !ending.value().retry);
     }
     case ControlKind::members:
@@ -253,7 +291,7 @@ void Link::handle(std::span<const std::byte> message) {
       return on_setup(message);
     case ControlKind::broken:
       if (!can_mend()) return fail(protocol_violation("a BROKEN out of place"));
-      return break_off(Status(Code::peer_lost, "the data connection has broken on its side"));
+      return on_broken(Status(Code::peer_lost, "the data connection has broken on its side"));
     case ControlKind::bye:
       if (!state_.connected() || !wire::check_plain(message).ok())
         return fail(protocol_violation("a BYE out of place"));
@@ -296,7 +334,7 @@ void Link::on_closed(const Status& cause) {
   const Doing doing(*this);
   if (state_.is(LinkState::leaving)) return end_as(LinkState::left);
   control_.detach();
-  if (can_mend() && is_break(cause)) return break_off(cause);
+  if (can_mend() && is_break(cause)) return on_broken(cause);
   lose(cause);
 }
 
@@ -319,7 +357,7 @@ void Link::on_link_failed(const Status& cause) {
 // A peer that gives up says why over the control connection and closes its other connections. Either may be seen first.
 void Link::suspend(const Status& cause) {
   if (!is_break(cause)) return fail(cause);
-  if (state_.is(LinkState::mending)) return break_off(cause);
+  if (state_.is(LinkState::mending)) return on_broken(cause);
   state_.suspend(context_.reactor->clock().now_ns() + kSuspense, cause);
   if (state_.connected() && can_mend()) send(wire::encode_plain(ControlKind::broken));  // it closes
 }

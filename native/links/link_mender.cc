@@ -81,7 +81,9 @@ void LinkMender::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection>
 
 void LinkMender::on_dial_failed(Dialler& dialler, const Status& cause) {
   Link* link = waiting(dialler);
-  if (link != nullptr && cause.code() == Code::peer_lost) lose(*link, cause);
+  if (link == nullptr) return;
+  link->note_failed_mending(cause);
+  if (cause.code() == Code::peer_lost) lose(*link, cause);
 }
 
 void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
@@ -89,8 +91,11 @@ void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
       refusal.is_final() || (refusal.verified && refusal.status.code() == Code::session_closed);
   Link* link = waiting(dialler);
   // If the peer has resumed the link meanwhile, that connection may break as well: then it is asked again.
-  if (!is_final || link == nullptr || base::planted(base::Plant::old_incarnation_believed))
+  if (!is_final || link == nullptr || base::planted(base::Plant::old_incarnation_believed)) {
+    // Who has only asked is refused in order.
+    if (link != nullptr && link->context().initiator) link->note_failed_mending(refusal.status);
     return dialler.retry(refusal.status);
+  }
   lose(*link, refusal.status);
 }
 

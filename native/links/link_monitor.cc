@@ -38,11 +38,23 @@ base::Nanoseconds LinkMonitor::expiry(const Link& link) const {
   return base::deadline_after(link.liveness().heard, joining());
 }
 
+// When a data connection counts as silent; never where nobody can tell.
+base::Nanoseconds LinkMonitor::data_expiry(const Link& link) const {
+  const Liveness::Peer* const data = link.data_liveness();
+  return data == nullptr ? base::kForever : liveness_.expiry(*data);
+}
+
 base::Nanoseconds LinkMonitor::due(const Link& link, bool judges) const {
   const auto* const suspension = link.state().suspension();
   const bool is_judged = judges && link.attached() && !link.state().is(LinkState::leaving);
-  return std::min(is_judged ? expiry(link) : base::kForever,
-                  suspension == nullptr ? base::kForever : suspension->until);
+  base::Nanoseconds due = suspension == nullptr ? base::kForever : suspension->until;
+  if (!is_judged) return due;
+  // A data connection that was not judged when it was due waits for the next heartbeat.
+  if (const base::Nanoseconds data = data_expiry(link); data > liveness_.last_pass())
+    due = std::min(due, data);
+  if (const auto since = link.setup_since())
+    due = std::min(due, base::deadline_after(*since, joining()));
+  return std::min(due, expiry(link));
 }
 
 void LinkMonitor::check(base::Nanoseconds now, bool judges) {
@@ -63,6 +75,7 @@ void LinkMonitor::check(base::Nanoseconds now, bool judges) {
 void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
   const LinkState::Suspension* suspension = link.state().suspension();
   if (suspension != nullptr && now >= suspension->until) link.on_waited();
+  check_data(link, now, judges);
   if (!link.attached() || link.state().is(LinkState::leaving)) return;
   if (judges && now >= expiry(link)) {
     const bool is_up = link.state().connected();
@@ -71,7 +84,26 @@ void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
                     is_up ? "liveness.timeout_ms" : "connect.timeout_ms",
                     is_up ? settings_.liveness_timeout_ms : settings_.connect_timeout_ms));
   }
+  if (const auto since = link.setup_since();
+      judges && since && now >= base::deadline_after(*since, joining())) {
+    return link.fail(base::error(Code::connect_failed,
+                                 "it was not set up within connect.timeout_ms = {}",
+                                 settings_.connect_timeout_ms));
+  }
   if (liveness_.beat()) link.send(wire::encode_plain(wire::ControlKind::heartbeat));
+}
+
+// If the control connection is as silent, it says by its own limit that the peer is lost. A node that was stopped may be
+// heard there first, so that has to be young.
+void LinkMonitor::check_data(Link& link, base::Nanoseconds now, bool judges) {
+  if (!liveness_.beat() && now < data_expiry(link)) return;
+  link.take_data_pulse();
+  const bool is_alive = now < link.liveness().heard + 2 * liveness_.interval();
+  if (!judges || !is_alive || now < data_expiry(link)) return;
+  link.on_data_silent(
+      base::error(Code::peer_lost,
+                  "{} heard nothing from {} on the data connection for liveness.timeout_ms = {}",
+                  name_, link.name(), settings_.liveness_timeout_ms));
 }
 
 }  // namespace faro::links

@@ -52,6 +52,9 @@ class Liveness {
   /// When the next pass has to be, for the heartbeats.
   base::Nanoseconds next_beat() const { return next_beat_; }
   base::Nanoseconds limit() const { return limit_; }
+  base::Nanoseconds interval() const { return interval_; }
+  /// When the last pass began.
+  base::Nanoseconds last_pass() const { return last_pass_; }
 
  private:
   const base::Nanoseconds limit_;

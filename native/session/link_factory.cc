@@ -35,6 +35,7 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
   context.workers = resources_.workers();
   context.ready_group = resources_.ready_groups(peer);
   context.reactor = &network_.reactor();
+  context.liveness = settings_.liveness_timeout_ms * kNanosecondsPerMs;
   // The last node's entry may leave the port to the system; then it says where it listens.
   context.mending = {
       .limit = settings_.link_mend_ms * kNanosecondsPerMs,

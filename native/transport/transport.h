@@ -150,6 +150,14 @@ struct LinkCounters {
   }
 };
 
+/// What the data connection of a link has shown since somebody looked last.
+enum class Pulse : uint8_t {
+  unknown,  // nothing can be told: there is no connection, or the peer sends no signs of life
+  none,     // nothing has come
+  heard,    // anything at all has come
+  stuck,    // it has broken again and again, and nothing has got further: do not mend it again
+};
+
 /// The data side of one link to one peer. Rings are numbered as in ring::Layout, separately per
 /// direction.
 class DataLink {
@@ -168,6 +176,10 @@ class DataLink {
   }
   /// Adds what this link has counted; has no effect without such a device. Threads: any.
   virtual void add_counters(LinkCounters& sum) const { (void)sum; }
+
+  /// Reads what has come, though no worker does, and sends the peer a sign of life. Call it with each heartbeat, and once
+  /// more before the peer's silence counts. Threads: network thread, not from inside the link. Blocks: never for long.
+  virtual Pulse take_pulse() noexcept { return Pulse::unknown; }
 
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.
@@ -261,6 +273,8 @@ struct LinkContext {
   std::span<const uint32_t> ready_group;  // one per local worker
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
+  base::Nanoseconds liveness = 0;  // a peer that is silent for so long is lost; 0: nobody asks
+  bool signs = false;              // both sides send signs of life on data connections
   MendPlan mending;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
   std::function<void(std::span<const std::byte>)> send;

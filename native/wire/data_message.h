@@ -15,10 +15,11 @@
 //
 // The length of every message is known: 16 bytes and, behind a WRITTEN, `length` more. There are fewer than 2^30 rings.
 // A later message has bit 30 of `ring` set and is sent only to a peer that has offered the ability for it (feature bits
-// of HELLO); who has not takes it for a ring that there is not, and ends the link. There is one, by kMends:
+// of HELLO); who has not takes it for a ring that there is not, and ends the link. There are two:
 //
-//   RESUME    bit 30, bit 31 clear; ring of the sending node's incoming rings; nothing follows. Everything before
-//             `position` has arrived, the last `length` bytes of it are not read yet.
+//   RESUME    by kMends: bit 30, bit 31 clear; ring of the sending node's incoming rings; nothing follows. Everything
+//             before `position` has arrived, the last `length` bytes of it are not read yet.
+//   SIGN      by kSigns: bits 30 and 31, all others 0; nothing follows. The sender lives, and so does this way.
 //
 // On the first data connection of a link there is none. Each further one begins with a RESUME of every incoming ring, in
 // order, in both directions. Whoever has all those of the peer goes on from the positions that they name.
@@ -57,6 +58,12 @@ constexpr DataMessage read_message(uint32_t ring, Position position) {
 inline constexpr uint32_t kResumeMessage = uint32_t{1} << 30;
 constexpr DataMessage resume_message(uint32_t ring, uint32_t unread, Position position) {
   return {ring | kResumeMessage, unread, position};
+}
+/// All of ring_and_kind: SIGN.
+inline constexpr uint32_t kSignMessage = kReadMessage | kResumeMessage;
+constexpr DataMessage sign_message() { return {kSignMessage, 0, 0}; }
+constexpr bool is_sign(const DataMessage& message) {
+  return message.ring_and_kind == kSignMessage && message.length == 0 && message.position == 0;
 }
 constexpr bool is_read(const DataMessage& message) {
   return (message.ring_and_kind & kReadMessage) != 0;

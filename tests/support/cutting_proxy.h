@@ -1,11 +1,13 @@
 // CuttingProxy: stands between a node that dials and one that listens, and breaks their connections behind exactly the
-// byte that a test names, while both processes live.
+// byte that a test names, while both processes live. Or it has their packets vanish, and tells nobody.
 #pragma once
 
+#include <linux/filter.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -33,6 +35,17 @@ struct Cut {
   Way way = Way::to_listener;
   uint64_t bytes = 0;  // that pass that way, counted from the cut before
   bool stays = false;  // until they are reunited
+};
+
+/// Which packets vanish, in both directions.
+struct Darkness {
+  enum class Where { control, data, both };
+  static constexpr uint32_t kAll = 0;
+
+  Where where = Where::data;
+  bool stays = false;           // also of connections that come later, until all is bright again
+  uint32_t larger_than = kAll;  // bytes, with the header of TCP
+  uint64_t after = 0;  // bytes that have passed to the listener over a connection that comes later
 };
 
 /// Threads: any; it has one of its own. Owns: both halves of each connection.
@@ -84,6 +97,20 @@ class CuttingProxy {
   }
   /// Takes connections again.
   void reunite() { separates_ = false; }
+  /// From now on packets vanish. Blocks: until they do.
+  void darken(const Darkness& darkness) {
+    {
+      const std::lock_guard lock(mutex_);
+      darkness_ = darkness;
+      darkens_ = true;
+    }
+    while (darkens_) std::this_thread::yield();
+  }
+  /// Connections that come are as they should be.
+  void brighten() {
+    const std::lock_guard lock(mutex_);
+    darkness_.stays = false;
+  }
   /// From now on who dials is refused once the node is gone, as it would be without this.
   void end_with_target() { ends_with_target_ = true; }
 
@@ -91,7 +118,10 @@ class CuttingProxy {
   struct Pair {
     std::array<base::UniqueFd, 2> ends;  // the dialler's, the listener's
     std::vector<std::byte> preamble;     // what has come of it
+    bool comes_second = false;           // behind a control connection
     bool broken = false;
+    bool is_dark = false;  // for all packets
+    uint64_t passed = 0;   // bytes to the listener
   };
 
   void run() {
@@ -104,10 +134,12 @@ class CuttingProxy {
       size_t at = 1;
       for (Pair& pair : pairs_) {
         for (size_t from : {size_t{0}, size_t{1}}) {
-          if (waits[at++].revents != 0 && !pair.broken) pass(pair, from);
+          const bool comes = waits[at++].revents != 0;
+          if (comes && !pair.broken && !pair.is_dark) pass(pair, from);
         }
         pair.broken = pair.broken || separates_;
       }
+      if (darkens_) darken_those_that_stand();
       pairs_.remove_if([](const Pair& pair) { return pair.broken; });
       if (waits[0].revents != 0) take();
       open_ = pairs_.size();
@@ -123,7 +155,34 @@ class CuttingProxy {
       if (errno == ECONNREFUSED && ends_with_target_) listener_.reset();
       return;
     }
+    for (const Pair& each : pairs_)
+      pair.comes_second = pair.comes_second || (!is_data(each) && !each.is_dark);
     pairs_.push_back(std::move(pair));
+  }
+
+  void darken_those_that_stand() {
+    const std::lock_guard lock(mutex_);
+    for (Pair& pair : pairs_) darken(pair);
+    darkens_ = false;
+  }
+  bool goes_dark(const Pair& pair) const {
+    const auto where = is_data(pair) ? Darkness::Where::data : Darkness::Where::control;
+    return darkness_.where == where || darkness_.where == Darkness::Where::both;
+  }
+  void darken(Pair& pair) {
+    if (!goes_dark(pair)) return;
+    std::array<sock_filter, 4> code = {{
+        BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, darkness_.larger_than, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    }};
+    const sock_fprog program{code.size(), code.data()};
+    for (const base::UniqueFd& end : pair.ends) {
+      if (setsockopt(end.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
+        is_ready_ = false;
+    }
+    pair.is_dark = darkness_.larger_than == Darkness::kAll;
   }
 
   // One piece, up to the next cut, if that concerns this connection.
@@ -137,6 +196,13 @@ class CuttingProxy {
     if (from == 0 && pair.preamble.size() < sizeof(wire::Preamble))
       pair.preamble.insert(pair.preamble.end(), bytes.data(), bytes.data() + count);
     const std::lock_guard lock(mutex_);
+    if (darkness_.stays && is_known(pair) && goes_dark(pair)) {
+      const uint64_t may_pass = darkness_.after - std::min(darkness_.after, pair.passed);
+      if (may_pass == 0) darken(pair);
+      if (from == 0 && may_pass != 0) count = std::min(count, may_pass);
+    }
+    if (pair.is_dark) return;
+    pair.passed += from == 0 ? count : 0;
     if (!cuts_.empty() && concerns(cuts_.front(), pair, from)) {
       if (cuts_.front().bytes <= count) {
         count = cuts_.front().bytes;
@@ -157,8 +223,11 @@ class CuttingProxy {
     return (of == Cut::Of::data ? 2u : 0u) + (way == Cut::Way::to_dialler ? 1u : 0u);
   }
 
+  static bool is_known(const Pair& pair) { return pair.preamble.size() > 6; }
+  // What TLS hides comes in the order of a link's connections.
   static bool is_data(const Pair& pair) {
-    return pair.preamble.size() > 6 && pair.preamble[6] == std::byte{2};
+    const bool shows = is_known(pair) && pair.preamble[0] == std::byte{'F'};
+    return shows ? pair.preamble[6] == std::byte{2} : pair.comes_second;
   }
 
   static bool concerns(const Cut& cut, const Pair& pair, size_t from) {
@@ -179,10 +248,12 @@ class CuttingProxy {
   const transport::tcp::SocketAddress target_;
   base::UniqueFd listener_;  // its thread's, once that runs
   std::string address_;
-  bool is_ready_ = false;
+  std::atomic<bool> is_ready_{false};
   std::list<Pair> pairs_;  // its thread's
   std::mutex mutex_;
   std::deque<Cut> cuts_;                           // guarded by mutex_
+  Darkness darkness_;                              // likewise
+  std::atomic<bool> darkens_{false};               // those that stand
   std::array<std::atomic<uint64_t>, 4> passed_{};  // by index_of
   std::atomic<size_t> left_{0};
   std::atomic<size_t> open_{0};  // connections

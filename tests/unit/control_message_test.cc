@@ -441,6 +441,10 @@ TEST(WirePage, shows_the_bytes_that_are_sent) {
   const auto resume_bytes = std::as_bytes(std::span(&resume, 1));
   EXPECT_EQ(hex_of_page("data message RESUME"),
             std::vector<std::byte>(resume_bytes.begin(), resume_bytes.end()));
+  const DataMessage sign = sign_message();
+  const auto sign_bytes = std::as_bytes(std::span(&sign, 1));
+  EXPECT_EQ(hex_of_page("data message SIGN"),
+            std::vector<std::byte>(sign_bytes.begin(), sign_bytes.end()));
   EXPECT_EQ(hex_of_page("READY"), framed(encode_plain(ControlKind::ready)));
   EXPECT_EQ(hex_of_page("REFUSE"),
             framed(encode_refuse({Code::configuration_mismatch, false, "ring.bytes differs"})));

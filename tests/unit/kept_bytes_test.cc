@@ -407,6 +407,7 @@ const std::vector<Kept>& all_kept() {
          EXPECT_EQ(message.length, 64u);
          EXPECT_EQ(message.position, 8192u);
        }},
+      {"data message SIGN", [](const Bytes& b) { EXPECT_TRUE(is_sign(value_at<DataMessage>(b))); }},
       {"verbs LISTEN",
        [](const Bytes& b) {
          const auto listen = load_verbs_listen(b);

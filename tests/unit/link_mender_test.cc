@@ -331,6 +331,30 @@ TEST_P(LinkThatIsMended, is_dialled_after_longer_and_longer_pauses_if_each_conne
   }
 }
 
+// The first cause says why it broke, the last one why it stayed so.
+TEST_P(LinkThatIsMended, is_lost_with_the_last_cause_for_which_it_was_not_mended) {
+  breaks();
+  network_.connected(Status(Code::connect_failed, "no route to host"));
+  network_.clock.advance(1'000'000'000);
+  mender_.advance(network_.clock.now_ns());
+  network_.connected(Status(Code::authentication_failed, "its certificate has expired"));
+  link_->on_waited();
+  EXPECT_EQ(loss_.to_string(),
+            "peer_lost: a switch has started again; the link was not mended within link.mend_ms = "
+            "3600000: its certificate has expired");
+}
+
+TEST_P(LinkThatIsMended, is_lost_with_why_its_further_connection_broke) {
+  breaks();
+  last_ = std::make_shared<HandWire>();
+  link_->resume(std::make_unique<HandConnection>(last_), kNextToken);
+  last_->handler->on_closed(Status(Code::peer_lost, "a bad alert"));
+  link_->on_waited();
+  EXPECT_EQ(loss_.message(),
+            "a switch has started again; the link was not mended within link.mend_ms = 3600000: a "
+            "bad alert");
+}
+
 // The pauses of one mending are not those of the next.
 TEST_P(LinkThatIsMended, is_dialled_at_once_if_it_breaks_when_it_had_been_mended) {
   breaks();

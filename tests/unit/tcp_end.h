@@ -49,7 +49,8 @@ class TcpEnd : public testing::Test, public transport::LinkEvents {
     const auto setup = transport_.begin(context_);
     ASSERT_TRUE(setup->start().ok());
     ASSERT_FALSE(setup->ready());
-    ASSERT_TRUE(setup->on_stream({mine.release()}).ok());
+    mine_ = mine.release();
+    ASSERT_TRUE(setup->on_stream({mine_}).ok());
     ASSERT_TRUE(setup->ready());
     link_ = setup->take();
     ASSERT_NE(link_, nullptr);
@@ -68,6 +69,7 @@ class TcpEnd : public testing::Test, public transport::LinkEvents {
   uint32_t ready_group_ = 0;
   transport::LinkContext context_;
   base::UniqueFd raw_;  // the peer's
+  int mine_ = -1;       // the link's, until it is mended
   std::unique_ptr<transport::DataLink> link_;
   int failures_ = 0;
   Status failure_;

@@ -1,6 +1,11 @@
 // One end of a TCP link against a raw socket: the exact bytes it sends, and everything that a peer
 // must not send.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -16,6 +21,7 @@ namespace faro::test {
 namespace {
 
 using ring::Next;
+using transport::Pulse;
 using wire::DataMessage;
 
 constexpr uint32_t kRing = 4096;
@@ -590,6 +596,232 @@ TEST_F(TcpLinkTest, what_has_failed_for_good_is_not_mended) {
   const auto mending = transport_.mend(context_, *link_);
   ASSERT_TRUE(mending->on_stream({mine.release()}).ok());
   EXPECT_FALSE(mending->finish().ok());
+}
+
+// --------------------------------------------------------------------------------------- signs of life
+
+class TcpSignsTest : public TcpLinkTest {
+ protected:
+  void SetUp() override {
+    context_.signs = true;
+    TcpLinkTest::SetUp();
+  }
+  Pulse pulse() { return link_->take_pulse(); }
+  /// What the peer has sent is in the socket, but nobody has read it.
+  void arrive() {
+    ASSERT_TRUE(reactor_.run_until([&] {
+      int unsent = 1;
+      return ioctl(raw_.get(), SIOCOUTQ, &unsent) == 0 && unsent == 0;
+    }));
+  }
+  void expect_sign() {
+    const std::vector<std::byte> bytes = receive_bytes(16);
+    constexpr unsigned char kSign[16] = {0, 0, 0, 0xc0};
+    EXPECT_EQ(std::memcmp(bytes.data(), kSign, 16), 0);
+  }
+  /// The connection goes dark for the limit, and then is cut; what is mended has the peer say that nothing has come.
+  void go_dark_and_mend() {
+    for (int i = 0; i < 5; ++i) (void)pulse();
+    mend();
+  }
+};
+
+TEST_F(TcpSignsTest, a_sign_goes_with_each_pulse_and_is_all_of_a_message) {
+  EXPECT_EQ(pulse(), Pulse::none);
+  expect_sign();
+  EXPECT_TRUE(nothing_to_receive());
+  EXPECT_EQ(pulse(), Pulse::none);
+  expect_sign();
+}
+
+TEST_F(TcpSignsTest, whatever_comes_is_a_sign_of_life) {
+  send_message(wire::sign_message());
+  arrive();
+  EXPECT_EQ(pulse(), Pulse::heard);
+  EXPECT_EQ(pulse(), Pulse::none);
+  // A part of a message, of which nobody knows yet.
+  const std::vector<std::byte> frame = written_frame(0, 0, 1024);
+  size_t from = 0;
+  for (const size_t to : {size_t{7}, size_t{16}, size_t{900}, frame.size()}) {
+    send_bytes(frame.data() + from, to - from);
+    arrive();
+    EXPECT_EQ(pulse(), Pulse::heard) << to;
+    from = to;
+  }
+  receive_frame(0);
+  EXPECT_EQ(failures_, 0) << failure_.to_string();
+}
+
+// Workers that compute read nothing. What the peer has sent is no silence.
+TEST_F(TcpSignsTest, what_no_worker_reads_is_read_with_the_pulse) {
+  ASSERT_FALSE(transport_.poll());  // from now on workers read
+  send_frame(1, 0, 64);
+  arrive();
+  for (int i = 0; i < 5; ++i) reactor_.run_once(1);
+  EXPECT_FALSE(ready_set_->any());
+  EXPECT_EQ(pulse(), Pulse::heard);
+  EXPECT_TRUE(ready_set_->any());
+  receive_frame(1);
+}
+
+TEST_F(TcpSignsTest, a_sign_waits_for_the_rest_of_a_message_and_several_are_one) {
+  constexpr uint32_t kLarge = 32 << 20;  // more than socket buffers grow to
+  connect({1, 1, 2, kLarge});
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, kLarge / 4));
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(1, kLarge / 4));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pulse(), Pulse::none);
+  int signs = 0;
+  for (uint64_t written = 0; written < 2 * kLarge || signs == 0;) {
+    const DataMessage message = receive_message();
+    if (wire::is_sign(message)) {
+      ++signs;
+      continue;
+    }
+    ASSERT_FALSE(wire::is_read(message));
+    receive_bytes(message.length);
+    written += message.length;
+  }
+  EXPECT_EQ(signs, 1);
+  EXPECT_TRUE(nothing_to_receive());
+}
+
+TEST_F(TcpSignsTest, a_sign_comes_behind_the_positions_of_a_mended_link) {
+  EXPECT_EQ(pulse(), Pulse::none);
+  mend();
+  EXPECT_EQ(pulse(), Pulse::none);
+  expect_resumes(0, 0);
+  expect_sign();
+  // And before the peer has said where it is.
+  EXPECT_TRUE(nothing_to_receive());
+  for (uint32_t ring = 0; ring < kRings; ++ring) send_message(wire::resume_message(ring, 0, 0));
+  send_message(wire::sign_message());
+  arrive();
+  EXPECT_EQ(pulse(), Pulse::heard);
+  EXPECT_EQ(failures_, 0) << failure_.to_string();
+}
+
+TEST_F(TcpSignsTest, what_only_looks_like_a_sign_ends_the_link) {
+  constexpr BadMessage kBad[] = {
+      {"a ring", {wire::kSignMessage | 1, 0, 0}},
+      {"another bit", {wire::kSignMessage | 1u << 29, 0, 0}},
+      {"a length", {wire::kSignMessage, 64, 0}},
+      {"a position", {wire::kSignMessage, 0, 64}},
+      {"RESUME on the first connection", wire::resume_message(0, 0, 0)},
+  };
+  for (const BadMessage& bad : kBad) {
+    SCOPED_TRACE(bad.what);
+    connect({1, 1, kRings, kRing});
+    send_message(bad.message);
+    expect_refused(bad.what);
+  }
+  connect({1, 1, kRings, kRing});
+  mend();
+  send_message(wire::sign_message());
+  expect_refused("a sign before the positions");
+}
+
+TEST_F(TcpLinkTest, a_sign_from_a_peer_that_has_not_offered_any_ends_the_link) {
+  send_message(wire::sign_message());
+  expect_refused("SIGN");
+}
+
+TEST_F(TcpLinkTest, a_peer_that_knows_no_signs_gets_none_and_its_silence_says_nothing) {
+  EXPECT_EQ(link_->take_pulse(), Pulse::unknown);
+  EXPECT_TRUE(nothing_to_receive());
+  send_frame(0, 0, 64);
+  EXPECT_TRUE(reactor_.run_until([&] { return link_->take_pulse() == Pulse::heard; }));
+}
+
+TEST_F(TcpSignsTest, a_path_that_keeps_going_dark_is_stuck_the_third_time) {
+  ASSERT_TRUE(post(0, 1024));
+  go_dark_and_mend();
+  go_dark_and_mend();
+  EXPECT_EQ(pulse(), Pulse::none);
+  go_dark_and_mend();
+  EXPECT_EQ(pulse(), Pulse::stuck);
+}
+
+TEST_F(TcpSignsTest, a_path_over_which_what_is_sent_never_comes_is_stuck_the_third_time) {
+  ASSERT_TRUE(post(0, 1024));
+  for (int i = 0; i < 3; ++i) {
+    for (int beat = 0; beat < 5; ++beat) {
+      EXPECT_NE(pulse(), Pulse::stuck);
+      send_message(wire::sign_message());  // small messages do come
+      arrive();
+    }
+    mend();
+    for (uint32_t ring = 0; ring < kRings; ++ring) send_message(wire::resume_message(ring, 0, 0));
+    arrive();
+  }
+  EXPECT_EQ(pulse(), Pulse::stuck);
+}
+
+TEST_F(TcpSignsTest, a_path_over_which_anything_gets_further_is_not_stuck) {
+  ASSERT_TRUE(post(0, 1024));
+  for (uint32_t i = 1; i <= 6; ++i) {
+    go_dark_and_mend();
+    send_message(wire::resume_message(0, 0, 64 * i));
+    send_message(wire::resume_message(1, 0, 0));
+    arrive();
+    EXPECT_NE(pulse(), Pulse::stuck) << i;
+  }
+}
+
+// ------------------------------------------------------------------- what the kernel sees to instead
+
+class TcpKernelWatchTest : public TcpLinkTest {
+ protected:
+  void SetUp() override {
+    context_.liveness = 1'000'000'000;
+    TcpLinkTest::SetUp();
+  }
+  /// All packets that come are dropped.
+  static void go_dark(int fd) {
+    sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    const sock_fprog program{1, &drop};
+    ASSERT_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
+  }
+  int user_timeout_ms() {
+    int value = -1;
+    socklen_t length = sizeof value;
+    EXPECT_EQ(getsockopt(mine_, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &length), 0);
+    return value;
+  }
+  void expect_noticed() {
+    ASSERT_TRUE(reactor_.run_until([&] {
+      (void)link_->take_pulse();
+      return failures_ != 0;
+    }));
+    expect_error(failure_, Code::peer_lost, {"timed out"});
+  }
+};
+
+TEST_F(TcpKernelWatchTest, a_path_that_goes_dark_is_noticed_while_nothing_is_sent) {
+  go_dark(raw_.get());
+  expect_noticed();
+}
+
+TEST_F(TcpKernelWatchTest, a_path_that_goes_dark_is_noticed_while_something_is_sent) {
+  go_dark(raw_.get());
+  ASSERT_TRUE(post(0, 1024));
+  expect_noticed();
+}
+
+TEST_F(TcpKernelWatchTest, a_peer_that_reads_nothing_is_not_lost_for_that) {
+  constexpr uint32_t kLarge = 32 << 20;
+  connect({1, 1, 2, kLarge});
+  EXPECT_EQ(user_timeout_ms(), 1000);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(post(0, kLarge / 4));
+  ASSERT_TRUE(reactor_.run_until([&] {
+    EXPECT_EQ(link_->take_pulse(), Pulse::unknown);
+    return user_timeout_ms() == 0;  // the window is closed
+  }));
+  receive_bytes(sizeof(DataMessage) + kLarge);
+  ASSERT_TRUE(reactor_.run_until([&] {
+    (void)link_->take_pulse();
+    return user_timeout_ms() == 1000;
+  }));
+  EXPECT_EQ(failures_, 0) << failure_.to_string();
 }
 
 // Streams of messages that are valid, nearly valid or nonsense, in pieces of random size: memory

@@ -166,6 +166,8 @@ void TcpLink::gather() {
   take_due();
   if (resumption_.told != incoming_.size()) [[unlikely]]
     return gather_resumes();
+  if (sign_due_.load(std::memory_order_relaxed)) [[unlikely]]
+    gather_sign();
   reads_.take([this](uint32_t number) {
     if (batch_.message_count == batch_.read_limit()) {
       note_due();
@@ -198,6 +200,11 @@ void TcpLink::gather() {
   });
 }
 
+void TcpLink::gather_sign() {
+  sign_due_.store(false, std::memory_order_relaxed);
+  batch_.add(wire::sign_message());
+}
+
 // What has arrived cannot change meanwhile: the peer writes when it has the last of these.
 void TcpLink::gather_resumes() {
   uint32_t& ring = resumption_.told;
@@ -213,6 +220,29 @@ void TcpLink::gather_resumes() {
 // -------------------------------------------------------------------------------------------- ends
 
 void TcpLink::stop() noexcept { halt(kStopped); }
+
+// The sign goes with what else is due, when the socket takes it. The sockets are read by workers, or by none while all of
+// these compute. So before the peer's silence counts, what is in the socket is read here.
+Pulse TcpLink::take_pulse() noexcept {
+  if (!stream_.has_value()) {
+    tally_.beat(false);
+    return tally_.is_stuck() ? Pulse::stuck : Pulse::none;
+  }
+  if (context_.signs) {
+    sign_due_.store(true, std::memory_order_relaxed);
+    send_now();
+  } else {
+    kernel_watch_.look(stream_->fd());
+  }
+  receiver_->take();
+  on_readable(false);
+  const bool heard = std::exchange(seen_bytes_, received_bytes_) != received_bytes_;
+  tally_.beat(heard);
+  const bool is_stuck = tally_.is_stuck();
+  receiver_->give();
+  if (is_stuck) return Pulse::stuck;
+  return heard ? Pulse::heard : context_.signs ? Pulse::none : Pulse::unknown;
+}
 
 // After stop() a broken connection is no failure, and of two failures the first counts.
 void TcpLink::fail(Code code, std::string message) {
@@ -240,6 +270,11 @@ bool TcpLink::close_connections() noexcept {
 
 void TcpLink::give_up_connection() noexcept {
   halt(kBroken);
+  if (stream_.has_value()) {
+    receiver_->take();
+    tally_.broke();
+    receiver_->give();
+  }
   // An exception may have left the right of one that has stopped held.
   while (!close_socket() && state_.load(std::memory_order_acquire) != kStopped) sched_yield();
 }
@@ -278,6 +313,7 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
   }
   receiver_->take();
   resumption_.heard = 0;
+  resumption_.owes = false;
   receiver_->give();
   FARO_RETURN_IF_ERROR(watch());
   {

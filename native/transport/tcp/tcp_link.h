@@ -54,7 +54,9 @@
 #include <string>
 
 #include "base/fixed_array.h"
+#include "transport/mending_tally.h"
 #include "transport/messaged_channel.h"
+#include "transport/tcp/kernel_watch.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/tcp/tcp_stream.h"
@@ -115,6 +117,8 @@ class TcpLink final : public DataLink, public MessagedChannel {
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
 
+  Pulse take_pulse() noexcept override;
+
   /// A call that is inside a system call on the socket may still finish it; the socket is shut
   /// down, so it moves nothing.
   void stop() noexcept override;
@@ -137,6 +141,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   struct Resumption {
     uint32_t told = 0;   // incoming rings whose RESUME is gathered; the right's holder's
     uint32_t heard = 0;  // outgoing rings whose RESUME has come; the reading right's holder's
+    bool owes = false;   // likewise: something was on its way in one of them that has not come
     std::atomic<bool> may_write{
         true};         // all have. Release, after `sent_` of the rings; partner: gather
     std::mutex mutex;  // guards changes of the state, and the next two
@@ -184,6 +189,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   void send_later();
   void gather();
   void gather_resumes();
+  void gather_sign();
 
   Status watch();
 
@@ -197,8 +203,10 @@ class TcpLink final : public DataLink, public MessagedChannel {
   bool take_received(size_t bytes);
   bool take_messages();
   Status accept_read(const wire::DataMessage& message);
+  Status accept_no_read(const wire::DataMessage& message);
   Status accept_written(const wire::DataMessage& message);
   Status accept_resume(const wire::DataMessage& message);
+  void note_resumed();
   void publish(TcpIncoming& ring);
 
   // Ending. Any thread.
@@ -234,6 +242,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   std::atomic<State> state_{kRunning};
   Resumption resumption_;
   alignas(64) std::atomic<uint32_t> right_{kFree};
+  std::atomic<bool> sign_due_{false};  // before due_ is set, and taken after that is
 
   // The right's holder's.
   alignas(64) Batch batch_;
@@ -246,7 +255,13 @@ class TcpLink final : public DataLink, public MessagedChannel {
   TcpIncoming* filling_ = nullptr;    // the ring whose payload is being received
   wire::Position fill_position_ = 0;  // where the next byte of it goes
   size_t fill_left_ = 0;              // bytes of it still to come; 0: between messages
-  bool registered_ = false;           // network thread
+  uint64_t received_bytes_ = 0;
+  MendingTally tally_;
+
+  // The network thread's.
+  bool registered_ = false;
+  uint64_t seen_bytes_ = 0;  // of received_bytes_
+  KernelWatch kernel_watch_;
 };
 
 }  // namespace faro::transport::tcp

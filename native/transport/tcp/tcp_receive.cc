@@ -79,6 +79,7 @@ Status TcpLink::watch() {
   FARO_RETURN_IF_ERROR(context_.reactor->add(stream_->fd(), watched,
                                              [this](uint32_t events) { on_events(events); }));
   registered_ = true;
+  if (!context_.signs) kernel_watch_.begin(stream_->fd(), context_.liveness);
   return receiver_->add(*context_.reactor, *this, stream_->fd());
 }
 
@@ -158,6 +159,7 @@ void TcpLink::receive_some(bool until_end) {
     const ssize_t received = stream_->receive(std::span(pieces).first(count));
     if (received > 0) {
       const size_t bytes = static_cast<size_t>(received);
+      received_bytes_ += bytes;
       if (!take_received(bytes)) return;
       turn += bytes;
       if (bytes < asked && !until_end) return;
@@ -223,10 +225,7 @@ bool TcpLink::take_messages() {
 
 Status TcpLink::accept_read(const wire::DataMessage& message) {
   const uint32_t number = wire::ring_of(message);
-  if (number >= outgoing_.size()) {
-    return base::error(Code::protocol_error, "READ of ring {}; there are {}", number,
-                       outgoing_.size());
-  }
+  if (number >= outgoing_.size()) return accept_no_read(message);
   TcpOutgoing& ring = outgoing_[number];
   const wire::Position before = ring.free();
   const wire::Position sent = ring.sent_.load(std::memory_order_relaxed);
@@ -238,6 +237,13 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
   }
   if (ring.free_up_to(message.position)) note_room(context_.outgoing.sender_of(number));
   return {};
+}
+
+// A sign of life, whose coming is all that it says.
+Status TcpLink::accept_no_read(const wire::DataMessage& message) {
+  if (context_.signs && wire::is_sign(message)) return {};
+  return base::error(Code::protocol_error, "READ of ring {}; there are {}", wire::ring_of(message),
+                     outgoing_.size());
 }
 
 Status TcpLink::accept_written(const wire::DataMessage& message) {
@@ -279,12 +285,24 @@ Status TcpLink::accept_resume(const wire::DataMessage& message) {
   }
   const wire::Position read = message.position - message.length;
   if (read != before && ring.free_up_to(read)) note_room(context_.outgoing.sender_of(number));
+  resumption_.owes = resumption_.owes || sent != message.position;
   ring.sent_.store(message.position, std::memory_order_relaxed);
   writes_.mark(number);
   if (++resumption_.heard != outgoing_.size()) return {};
+  note_resumed();
   resumption_.may_write.store(true, std::memory_order_release);
   send_now();
   return {};
+}
+
+// All have come.
+void TcpLink::note_resumed() {
+  uint64_t delivered = 0;
+  uint64_t arrived = 0;
+  for (uint32_t ring = 0; ring != outgoing_.size(); ++ring)
+    delivered += outgoing_[ring].sent_.load(std::memory_order_relaxed);
+  for (uint32_t ring = 0; ring != incoming_.size(); ++ring) arrived += incoming_[ring].written();
+  tally_.resumed(delivered, arrived, resumption_.owes);
 }
 
 // A payload is complete.

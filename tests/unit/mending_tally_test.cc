@@ -1,0 +1,129 @@
+// Which links are not worth mending once more.
+#include "transport/mending_tally.h"
+
+#include <gtest/gtest.h>
+
+namespace faro::transport {
+namespace {
+
+class AMendingTally : public testing::Test {
+ protected:
+  /// A connection goes silent until that is noticed.
+  void goes_dark() {
+    for (uint32_t i = 0; i < MendingTally::kBeatsPerLimit; ++i) tally_.beat(false);
+    tally_.broke();
+  }
+  void lives_for(uint32_t beats) {
+    for (uint32_t i = 0; i < beats; ++i) tally_.beat(true);
+  }
+  void is_cut_while_it_lives() {
+    tally_.beat(true);
+    tally_.broke();
+  }
+  void resumes_at(uint64_t delivered, bool owes) { tally_.resumed(delivered, 0, owes); }
+
+  MendingTally tally_;
+};
+
+TEST_F(AMendingTally, is_not_stuck_before_anything_broke) {
+  lives_for(3);
+  EXPECT_FALSE(tally_.is_stuck());
+}
+
+TEST_F(AMendingTally, is_stuck_when_three_connections_went_silent_and_nothing_moved) {
+  for (const bool is_last : {false, false, true}) {
+    goes_dark();
+    EXPECT_FALSE(tally_.is_stuck());
+    resumes_at(640, false);
+    EXPECT_EQ(tally_.is_stuck(), is_last);
+  }
+}
+
+TEST_F(AMendingTally, is_stuck_when_connections_are_dark_from_the_beginning) {
+  goes_dark();
+  goes_dark();
+  EXPECT_FALSE(tally_.is_stuck());
+  goes_dark();
+  EXPECT_TRUE(tally_.is_stuck());
+}
+
+TEST_F(AMendingTally, is_stuck_when_what_is_sent_never_comes_although_the_peer_is_heard) {
+  for (const bool is_last : {false, false, true}) {
+    lives_for(4);
+    is_cut_while_it_lives();
+    resumes_at(640, true);
+    EXPECT_EQ(tally_.is_stuck(), is_last);
+  }
+}
+
+TEST_F(AMendingTally, begins_anew_when_anything_has_moved) {
+  for (uint64_t i = 1; i < 9; ++i) {
+    goes_dark();
+    resumes_at(64 * i, true);
+    EXPECT_FALSE(tally_.is_stuck());
+  }
+  for (uint64_t i = 1; i < 9; ++i) {
+    goes_dark();
+    tally_.resumed(512, 64 * i, false);
+    EXPECT_FALSE(tally_.is_stuck());
+  }
+}
+
+// What comes the other way does not help what is stuck.
+TEST_F(AMendingTally, is_stuck_in_one_direction_while_the_other_moves) {
+  for (uint64_t i = 0; i < 3; ++i) {
+    goes_dark();
+    tally_.resumed(512, 64 * i, true);
+  }
+  EXPECT_TRUE(tally_.is_stuck());
+}
+
+TEST_F(AMendingTally, is_not_stuck_by_cuts_while_nothing_is_on_its_way) {
+  for (int i = 0; i < 20; ++i) {
+    is_cut_while_it_lives();
+    resumes_at(640, false);
+    EXPECT_FALSE(tally_.is_stuck());
+  }
+}
+
+// A proxy that is restarted, again and again, within a moment.
+TEST_F(AMendingTally, is_not_stuck_by_cuts_faster_than_silence_would_be_noticed) {
+  for (int i = 0; i < 20; ++i) {
+    tally_.broke();
+    resumes_at(640, true);
+    EXPECT_FALSE(tally_.is_stuck());
+  }
+  lives_for(MendingTally::kBeatsPerLimit);
+  EXPECT_FALSE(tally_.is_stuck());
+}
+
+// One that cuts each connection as soon as something large comes.
+TEST_F(AMendingTally, is_stuck_by_cuts_that_go_on_for_as_long_as_that_takes) {
+  for (uint32_t i = 0; i <= MendingTally::kBeatsPerLimit; ++i) {
+    EXPECT_FALSE(tally_.is_stuck());
+    is_cut_while_it_lives();
+    resumes_at(640, true);
+  }
+  EXPECT_TRUE(tally_.is_stuck());
+}
+
+TEST_F(AMendingTally, is_not_stuck_by_connections_that_end_before_the_peer_says_where_it_is) {
+  for (int i = 0; i < 20; ++i) {
+    tally_.broke();
+    tally_.beat(false);
+  }
+  EXPECT_FALSE(tally_.is_stuck());
+}
+
+// A firewall forgets a connection each hour, over which nothing but signs of life has gone.
+TEST_F(AMendingTally, is_not_stuck_when_each_connection_has_lived_for_long) {
+  for (int i = 0; i < 20; ++i) {
+    lives_for(3 * MendingTally::kBeatsPerLimit);
+    goes_dark();
+    resumes_at(640, false);
+    EXPECT_FALSE(tally_.is_stuck());
+  }
+}
+
+}  // namespace
+}  // namespace faro::transport
