@@ -124,6 +124,18 @@ std::optional<size_t> index_of(std::string_view name) {
 // Sources of a value that nobody has set.
 constexpr std::string_view kDefault = "default";
 constexpr std::string_view kHalfOfRing = "default (half of ring.bytes)";
+constexpr std::string_view kWithinLiveness = "default (within liveness.timeout_ms)";
+
+// The longest timeout of a queue pair, as its device counts it, with which so many attempts end within the limit.
+uint64_t device_timeout(uint64_t limit_ms, uint64_t attempts) {
+  constexpr uint64_t kUnitNanoseconds = 4096;
+  constexpr uint64_t kLongest = 31;
+  uint64_t timeout = 1;
+  while (timeout < kLongest &&
+         attempts * (kUnitNanoseconds << (timeout + 1)) <= limit_ms * uint64_t{1'000'000})
+    ++timeout;
+  return timeout;
+}
 
 template <typename... Args>
 Status invalid(fmt::format_string<Args...> text, Args&&... args) {
@@ -187,17 +199,23 @@ Status Config::set(std::string_view name, std::string_view text, std::string_vie
   return Status::Ok();
 }
 
-// A threshold that nobody has set is never above what the rings allow.
+// Defaults that depend on others: a threshold that nobody has set is never above what the rings allow, and a device that
+// nobody has told how long to wait gives up as soon as a peer counts as silent.
 void Config::follow() {
-  const size_t index = *index_of("transfer.threshold_bytes");
-  Value& threshold = values_[index];
-  if (threshold.source != kDefault && threshold.source != kHalfOfRing) return;
-  const SettingInfo& row = table()[index];
-  const uint64_t usual = *parse_number(row.default_value, row.unit);
-  const uint64_t half = get_number("ring.bytes") / 2;
-  threshold.number = std::min(usual, half);
-  threshold.text = std::to_string(threshold.number);
-  threshold.source = half < usual ? kHalfOfRing : kDefault;
+  const auto follows = [this](std::string_view name, std::string_view how, auto&& of_usual) {
+    const SettingInfo& row = table()[*index_of(name)];
+    Value& value = values_[*index_of(name)];
+    if (value.source != kDefault && value.source != how) return;
+    const uint64_t usual = *parse_number(row.default_value, row.unit);
+    value.number = of_usual(usual);
+    value.text = std::to_string(value.number);
+    value.source = value.number == usual ? kDefault : how;
+  };
+  follows("transfer.threshold_bytes", kHalfOfRing,
+          [this](uint64_t usual) { return std::min(usual, get_number("ring.bytes") / 2); });
+  follows("verbs.timeout", kWithinLiveness, [this](uint64_t) {
+    return device_timeout(get_number("liveness.timeout_ms"), get_number("verbs.retry_count") + 1);
+  });
 }
 
 Status Config::set_bytes(std::string_view name, std::span<const std::byte> bytes) {

@@ -111,6 +111,7 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   context.doorbells = side.doorbells.memory();
   context.ready_group = side.ready_groups;
   context.reactor = &side.reactor;
+  context.signs = true;
   context.events = &side;
   context.send = [&side](std::span<const std::byte> message) {
     side.messages.emplace_back(message.begin(), message.end());

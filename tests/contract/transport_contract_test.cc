@@ -280,6 +280,20 @@ TEST_P(TransportContract, frames_of_every_size_arrive_whole_and_in_order) {
   }
 }
 
+TEST_P(TransportContract, signs_of_life_go_along_with_frames) {
+  open(kOneRing);
+  auto [sent, received] = FrameSequences{{3, kRing / 8}};
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(pump_until([&] { return sent.try_send(outgoing()); })) << i;
+    for (const int side : {0, 1}) (void)pair_->link(side).take_pulse();
+    outgoing().post();
+    for (const int side : {0, 1}) (void)pair_->link(side).take_pulse();
+    for (const uint32_t token : take(received, 1)) incoming().release(token);
+    ASSERT_EQ(received.count(), sent.count()) << i;
+  }
+  for (const int side : {0, 1}) EXPECT_EQ(pair_->failures(side), 0);
+}
+
 TEST_P(TransportContract, frames_wrap_around_the_end_of_the_ring_with_pads) {
   open(kOneRing);
   // 960 bytes do not divide 4096: each round ends at another offset.

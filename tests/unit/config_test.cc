@@ -47,6 +47,29 @@ TEST(Settings, a_threshold_that_was_set_does_not_follow_and_is_refused_by_name_a
   }
 }
 
+// 4.096 us * 2^timeout, and as often again as verbs.retry_count says.
+TEST(Settings, a_device_gives_up_within_the_liveness_limit_unless_its_timeout_is_set) {
+  constexpr const char* kTimeout = "verbs.timeout";
+  Config config = config_with_ring("32 KiB");
+  EXPECT_EQ(config.get_number(kTimeout), 18u);
+  EXPECT_EQ(config.source(kTimeout), "default");
+  ASSERT_TRUE(config.set("liveness.timeout_ms", "2000").ok());
+  EXPECT_EQ(config.get_number(kTimeout), 15u);
+  EXPECT_EQ(config.get(kTimeout), "15");
+  EXPECT_EQ(config.source(kTimeout), "default (within liveness.timeout_ms)");
+  ASSERT_TRUE(config.set("verbs.retry_count", "0").ok());
+  EXPECT_EQ(config.get_number(kTimeout), 18u);
+  ASSERT_TRUE(config.set("liveness.timeout_ms", "86400000").ok());
+  EXPECT_EQ(config.get_number(kTimeout), 31u);
+  ASSERT_TRUE(config.set("liveness.timeout_ms", "100").ok());
+  ASSERT_TRUE(config.set("verbs.retry_count", "7").ok());
+  EXPECT_EQ(config.get_number(kTimeout), 11u);
+  ASSERT_TRUE(config.set(kTimeout, "18", "a file").ok());
+  ASSERT_TRUE(config.set("liveness.timeout_ms", "200").ok());
+  EXPECT_EQ(config.get_number(kTimeout), 18u);
+  EXPECT_EQ(config.source(kTimeout), "a file");
+}
+
 TEST(Settings, of_what_is_no_node_of_a_cluster_are_valid_whatever_is_said_of_its_nodes) {
   Config config;
   EXPECT_TRUE(base::Settings::resolve_without_nodes(config).ok());

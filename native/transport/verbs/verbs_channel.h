@@ -76,6 +76,10 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
     if (endpoint_ != nullptr) endpoint_->disconnect();
   }
 
+  /// Posts a WRITE of nothing, which takes neither a receive nor credits of the peer: its device acknowledges it. Not where
+  /// the device completes a WRITE before that. Threads: network thread.
+  void probe() noexcept;
+
   // Mending, in this order, then start. Threads: network thread.
 
   /// Takes the channel from the poller and the right to post, for good, and destroys the queue pair. The link has broken,
@@ -143,6 +147,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   const LinkParts& parts_;            // the link's
   const uint32_t first_message_;      // its first of the link's messages
   const uint32_t requests_per_ring_;  // for one transfer, with the notification behind it, at most
+  const bool can_probe_;
 
   // While the link runs it does not change; null from give_up_queue_pair to take_queue_pair.
   std::unique_ptr<Endpoint> endpoint_;

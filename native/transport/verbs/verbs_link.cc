@@ -58,6 +58,11 @@ void VerbsLink::add_counters(LinkCounters& sum) const {
   for (const VerbsChannel& channel : channels_) channel.counters().add_to(sum);
 }
 
+Pulse VerbsLink::take_pulse() noexcept {
+  for (VerbsChannel& channel : channels_) channel.probe();
+  return Pulse::unknown;
+}
+
 void VerbsLink::fail(const Status& cause) {
   if (halt(cause.code() == Code::peer_lost ? kBroken : kStopped, cause))
     context_.events->on_link_failed(cause);

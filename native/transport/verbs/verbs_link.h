@@ -54,6 +54,8 @@ class VerbsLink final : public DataLink {
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
   void add_counters(LinkCounters& sum) const override;
+  /// Has the devices look whether the peer's still answer; a device that gets no answer breaks the connection.
+  Pulse take_pulse() noexcept override;
   void stop() noexcept override { halt(kStopped); }
   bool close_connections() noexcept override;
 

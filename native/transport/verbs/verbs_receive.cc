@@ -54,6 +54,7 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
       first_message_(number * LinkParts::message_count(parts_.receives, parts_.send_depth)),
       requests_per_ring_(
           LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit) + 1),
+      can_probe_(!parts.raises_sigpipe),  // iWARP in software: it has sent, no more
       endpoint_(std::move(parts.endpoint)),
       notes_(context_.outgoing.ring_count()),
       places_(parts_.send_depth),
