@@ -9,10 +9,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/private_file.h"
 #include "base/processor.h"
 #include "base/settings.h"
 #include "base/toml.h"
+#include "base/variable_names.h"
+#include "base/whole_file.h"
 
 extern char** environ;
 
@@ -142,6 +145,18 @@ Status invalid(fmt::format_string<Args...> text, Args&&... args) {
   return base::error(Code::config_invalid, text, std::forward<Args>(args)...);
 }
 
+// Of a variable FARO_… that is neither a setting nor another one of Faro's.
+Status judge_foreign(std::string_view name) {
+  if (base::is_service_variable(name)) return Status::Ok();
+  if (base::begins_with_section(name)) {
+    return invalid("environment variable {} is no setting; `faro config` lists all", name);
+  }
+  base::log(LogLevel::warning,
+            "environment variable {} is no setting and is passed over; `faro config` lists all",
+            name);
+  return Status::Ok();
+}
+
 Status apply_toml(const toml::table& table, const std::string& prefix, const std::string& path,
                   Config& config) {
   for (const auto& [key, node] : table) {
@@ -248,10 +263,11 @@ Status Config::set(std::string_view name, int number) {
 
 Status Config::load_environment() {
   std::set<std::string, std::less<>> known(std::begin(kOtherVariables), std::end(kOtherVariables));
+  Config changed = *this;
   for (const SettingInfo& row : table()) {
     known.emplace(row.environment);
     if (const char* text = std::getenv(std::string(row.environment).c_str())) {
-      if (Status status = set(row.name, text, "environment"); !status.ok()) {
+      if (Status status = changed.set(row.name, text, "environment"); !status.ok()) {
         return invalid("{}: {}", row.environment, status.message());
       }
     }
@@ -259,15 +275,20 @@ Status Config::load_environment() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view variable(*entry);
     const std::string_view name = variable.substr(0, variable.find('='));
-    if (name.substr(0, 5) == "FARO_" && known.find(name) == known.end()) {
-      return invalid("environment variable {} is no setting; `faro config` lists all", name);
-    }
+    if (name.starts_with("FARO_") && known.find(name) == known.end())
+      FARO_RETURN_IF_ERROR(judge_foreign(name));
   }
+  *this = std::move(changed);
   return Status::Ok();
 }
 
 Status Config::load_file(const std::string& path) {
-  const toml::parse_result parsed = toml::parse_file(path);
+  constexpr size_t kMostBytes = 1024 * 1024;
+  const auto bytes = base::read_whole_file(path, base::FileKind::any_but_folder, kMostBytes);
+  if (!bytes.ok()) return invalid("{}: {}", path, bytes.status().message());
+  if (bytes->size() > kMostBytes) return invalid("{}: more than {} bytes", path, kMostBytes);
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     return invalid("{}: line {}: {}", path, parsed.error().source().begin.line,
                    parsed.error().description());

@@ -10,22 +10,28 @@
 
 #include "base/error.h"
 #include "base/unique_fd.h"
+#include "base/whole_file.h"
 
 namespace faro::base {
 namespace {
 
-// Why users other than its owner, who is trusted, could read or replace the file; empty if they cannot.
+// Why users other than its owner and root, who are trusted, could read or replace the file; empty if they cannot. A group may
+// read a file of root's, as PostgreSQL has it: nobody but root can have given it that right.
 std::string why_not_private(int fd) {
   struct stat file {};
   if (fstat(fd, &file) != 0) return strerror(errno);
-  if (!S_ISREG(file.st_mode)) return "it is no plain file";
+  if (const std::string_view why = why_unreadable(file, FileKind::plain); !why.empty())
+    return std::string(why);
   if (file.st_uid != geteuid() && file.st_uid != 0) {
     return fmt::format("it belongs to uid {}, not to this process (uid {}) or root", file.st_uid,
                        geteuid());
   }
-  if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return fmt::format("others than its owner may use it (mode {:04o}): chmod 600",
-                       file.st_mode & 07777);
+  const mode_t allowed = file.st_uid == 0 ? S_IRWXU | S_IRGRP : S_IRWXU;
+  if ((file.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO) & ~allowed) != 0) {
+    return fmt::format(
+        "others than its owner may use it (mode {:04o}): chmod 600, or have it belong to root with "
+        "at most 0640, as the files of a Secret in a pod with fsGroup do",
+        file.st_mode & 07777);
   }
   return {};
 }
@@ -39,12 +45,17 @@ Result<std::vector<std::byte>> read_private_file(const std::string& path, std::s
   };
   // A pipe must not hold up open: it is refused.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return invalid(strerror(errno));
+  if (!fd.valid()) {
+    const std::string why = strerror(errno);
+    const bool denied = errno == EACCES;
+    return invalid(denied ? why +
+                                ": in a pod, give its group the right to read (fsGroup, "
+                                "defaultMode 0440)"
+                          : why);
+  }
   if (const std::string why = why_not_private(fd.get()); !why.empty()) return invalid(why);
-  std::vector<std::byte> bytes(limit + 1);
-  const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
-  if (got < 0) return invalid(strerror(errno));
-  bytes.resize(static_cast<size_t>(got));
+  Result<std::vector<std::byte>> bytes = read_open_file(fd.get(), limit);
+  if (!bytes.ok()) return invalid(bytes.status().message());
   return bytes;
 }
 

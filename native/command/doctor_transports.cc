@@ -150,6 +150,11 @@ Check check_containers(const Config& config) {
     return fails(name, std::string(opened.status().message()),
                  "name a folder of this user, or of root, that all containers mount");
   }
+  if (*opened == nullptr) {
+    return {name, Health::warning,
+            folder + ": other users have taken all names that a file of this one could have",
+            "remove their files faro-<uid of this user>.host, or name a folder of this user"};
+  }
   // What HELLO tells: a peer for which a part differs gets another transport, and both log which.
   Check check = works(name, fmt::format("those that see {} and tell the same of it: {}", folder,
                                         (*opened)->identity()));

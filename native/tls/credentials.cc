@@ -14,13 +14,17 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/private_file.h"
+#include "base/return_if_error.h"
+#include "base/whole_file.h"
 #include "tls/openssl.h"
 
 namespace faro::tls {
 namespace {
 
 // Some times what four certificates with large keys take.
-constexpr size_t kFileBytes = 64 * 1024;
+constexpr size_t kKeyBytes = 64 * 1024;
+// Some times what all authorities take that a system trusts.
+constexpr size_t kCertificatesBytes = 4 * 1024 * 1024;
 
 Status invalid(std::string_view setting, const std::string& file, std::string_view why) {
   return base::error(Code::config_invalid, "{} = {}: {}", setting, file, why);
@@ -128,10 +132,21 @@ std::string Credentials::state_of(const Sources& sources) {
   return state;
 }
 
+// Leaves `text` empty if the bytes were given.
+Status Credentials::read_public(const Source& source, std::vector<std::byte>& text) {
+  if (source.bytes != nullptr) return {};
+  auto read = base::read_whole_file(source.file, base::FileKind::plain, kCertificatesBytes);
+  if (!read.ok()) return invalid(source.setting, source.file, read.status().message());
+  text = std::move(*read);
+  if (text.size() <= kCertificatesBytes) return {};
+  return invalid(source.setting, source.file,
+                 fmt::format("more than {} bytes", kCertificatesBytes));
+}
+
 Status Credentials::use_certificate(SSL_CTX* context, const Source& source) {
-  const Owned<BIO> bio = source.bytes != nullptr
-                             ? memory_of(*source.bytes)
-                             : Owned<BIO>(BIO_new_file(source.file.c_str(), "r"));
+  std::vector<std::byte> text;
+  FARO_RETURN_IF_ERROR(read_public(source, text));
+  const Owned<BIO> bio = memory_of(source.bytes != nullptr ? *source.bytes : text);
   const auto chain = read_certificates(bio.get());
   bool is_used = !chain.empty() && SSL_CTX_use_certificate(context, chain.front().get()) == 1;
   for (size_t each = 1; is_used && each < chain.size(); ++each)
@@ -143,7 +158,7 @@ Status Credentials::use_certificate(SSL_CTX* context, const Source& source) {
 Status Credentials::use_key(SSL_CTX* context, const Source& source) {
   std::vector<std::byte> text;
   if (source.bytes == nullptr) {
-    FARO_ASSIGN_OR_RETURN(text, base::read_private_file(source.file, source.setting, kFileBytes));
+    FARO_ASSIGN_OR_RETURN(text, base::read_private_file(source.file, source.setting, kKeyBytes));
   }
   const Owned<BIO> bio = memory_of(source.bytes != nullptr ? *source.bytes : text);
   const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_pass_phrase, nullptr));
@@ -158,9 +173,9 @@ Status Credentials::use_key(SSL_CTX* context, const Source& source) {
 }
 
 Status Credentials::use_authority(SSL_CTX* context, const Source& source) {
-  const Owned<BIO> bio = source.bytes != nullptr
-                             ? memory_of(*source.bytes)
-                             : Owned<BIO>(BIO_new_file(source.file.c_str(), "r"));
+  std::vector<std::byte> text;
+  FARO_RETURN_IF_ERROR(read_public(source, text));
+  const Owned<BIO> bio = memory_of(source.bytes != nullptr ? *source.bytes : text);
   const auto certificates = read_certificates(bio.get());
   bool is_used = !certificates.empty();
   for (const auto& each : certificates)

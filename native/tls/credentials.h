@@ -66,6 +66,7 @@ class Credentials {
 
   static std::string state_of(const Sources& sources);
   static Result<Context> read(const Sources& sources, const PeerPolicy& policy);
+  static Status read_public(const Source& source, std::vector<std::byte>& text);
   static Status use_certificate(ssl_ctx_st* context, const Source& source);
   static Status use_key(ssl_ctx_st* context, const Source& source);
   static Status use_authority(ssl_ctx_st* context, const Source& source);

@@ -1,11 +1,17 @@
-// Settings that follow another one as long as nobody sets them, and which of them are looked at.
+// Settings that follow another one as long as nobody sets them, which of them are looked at, and which variables are none.
 #include "faro/config.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/settings.h"
+#include "base/variable_names.h"
+#include "support/expect.h"
+#include "support/log_lines.h"
 
 namespace faro {
 namespace {
@@ -86,6 +92,87 @@ TEST(Settings, of_what_is_no_node_of_a_cluster_are_valid_whatever_is_said_of_its
   ASSERT_TRUE(config.set("cluster.listen", "nowhere").ok());
   EXPECT_EQ(base::Settings::resolve_without_nodes(config).status().message(),
             "cluster.listen: 'nowhere' is not host:port");
+}
+
+// ------------------------------------------------------------------------------- the environment
+
+/// Variables of the environment for as long as it lives.
+class Variables {
+ public:
+  explicit Variables(std::vector<std::string> names) : names_(std::move(names)) {
+    for (const std::string& name : names_) setenv(name.c_str(), "10.0.0.5", 1);
+  }
+  ~Variables() {
+    for (const std::string& name : names_) unsetenv(name.c_str());
+  }
+
+ private:
+  const std::vector<std::string> names_;
+};
+
+const std::vector<std::string> kOfServices = {"FARO_SERVICE_HOST",
+                                              "FARO_SERVICE_PORT",
+                                              "FARO_SERVICE_PORT_HTTP",
+                                              "FARO_SERVICE_PORT_DATA_2",
+                                              "FARO_PORT",
+                                              "FARO_PORT_7000_TCP",
+                                              "FARO_PORT_7000_TCP_ADDR",
+                                              "FARO_PORT_7000_TCP_PORT",
+                                              "FARO_PORT_7000_TCP_PROTO",
+                                              "FARO_PORT_53_UDP_ADDR",
+                                              "FARO_PORT_9_SCTP",
+                                              "FARO_RING_SERVICE_HOST",
+                                              "FARO_RING_SERVICE_PORT_RING_BYTES",
+                                              "FARO_TCP_PORT",
+                                              "FARO_SECURITY_PORT_7000_TCP_PROTO",
+                                              "FARO_TRANSPORT_SERVICE_PORT",
+                                              "FARO_WORKERS_2_PORT_80_TCP"};
+
+TEST(Environment, passes_over_what_container_runtimes_make_for_a_service) {
+  const Variables variables(kOfServices);
+  const test::LogLines log;
+  Config config;
+  EXPECT_TRUE(test::is_ok(config.load_environment()));
+  EXPECT_EQ(log.warnings(), 0u);
+  for (const SettingInfo& row : Config::table())
+    EXPECT_NE(config.source(row.name), "environment") << row.name;
+}
+
+TEST(Environment, refuses_what_begins_with_a_section_of_the_settings_and_is_none_of_them) {
+  for (const char* name :
+       {"FARO_SECURITY_TSL", "FARO_SECURITY", "FARO_SECURITY_", "FARO_RING_BYTE",
+        "FARO_RING_BYTES_", "FARO_CLUSTER_NODE_S", "FARO_TRANSPORT_", "FARO_TRANSPORT_TCP",
+        "FARO_VERBS_PORT_7_TCP_MTU", "FARO_RING_SERVICE_PORT_", "FARO_RING_PORT_TCP",
+        "FARO_RING_PORT_7000", "FARO_RING_PORTS", "FARO_RING_PORT_7000_",
+        "FARO_RING_PORT_7000_TCP_HOST", "FARO_RING_SERVICE_HOSTS"}) {
+    const Variables variables({name});
+    Config config;
+    test::expect_error(config.load_environment(), Code::config_invalid, {name, "is no setting"});
+  }
+}
+
+TEST(Environment, warns_of_anything_else_and_passes_over_it) {
+  const Variables variables({"FARO_HOME", "FARO_VERSION", "FARO_RINGS", "FARO_SECRETS"});
+  const test::LogLines log;
+  Config config;
+  EXPECT_TRUE(test::is_ok(config.load_environment()));
+  EXPECT_EQ(log.warnings(), 4u);
+  EXPECT_EQ(log.count("environment variable FARO_HOME is no setting and is passed over"), 1u);
+}
+
+TEST(Environment, that_is_refused_has_changed_nothing) {
+  const Variables variables({"FARO_CLUSTER_ID", "FARO_RING_BYTE"});
+  Config config;
+  EXPECT_FALSE(config.load_environment().ok());
+  EXPECT_EQ(config.source("cluster.id"), "default");
+}
+
+TEST(Environment, has_no_setting_of_a_name_that_container_runtimes_make) {
+  for (const std::string& name : kOfServices) EXPECT_TRUE(base::is_service_variable(name)) << name;
+  for (const SettingInfo& row : Config::table())
+    EXPECT_FALSE(base::is_service_variable(row.environment)) << row.name;
+  for (const char* other : {"FARO_LOG_LEVEL", "FARO_CONFIG", "FARO_SECRET", "FAROS_PORT", "FARO"})
+    EXPECT_FALSE(base::is_service_variable(other)) << other;
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(Secrets, that_cannot_be_used_are_refused_with_the_reason_and_never_shown) {
                {" \n", 0600, "empty"},
                {"quite a short secret", 0600, "has 20 bytes, it needs 32"},
                {std::string(Secret::kMostBytes + 1, 'x'), 0600, "more than 4096"},
-               {std::string(kSecret), 0640, "mode 0640"},
+               {std::string(kSecret), 0660, "mode 0660"},
                {std::string(kSecret), 0604, "chmod 600"},
                {std::string(kSecret), 0602, "chmod 600"}};
   for (const auto& each : cases) {

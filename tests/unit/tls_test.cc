@@ -12,6 +12,7 @@
 
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -71,6 +72,14 @@ TEST(Credentials, that_the_others_would_refuse_are_refused_at_once_with_the_reas
     std::ifstream file(path);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
+  const auto become_folder = [](const std::string& path) {
+    EXPECT_TRUE(std::filesystem::remove(path));
+    EXPECT_TRUE(std::filesystem::create_directory(path));
+  };
+  const auto become_pipe = [](const std::string& path) {
+    EXPECT_TRUE(std::filesystem::remove(path));
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+  };
   const struct {
     Subject subject;
     std::function<void(const NodeFiles&)> change;
@@ -97,9 +106,14 @@ TEST(Credentials, that_the_others_would_refuse_are_refused_at_once_with_the_reas
        "security.certificate",
        "not valid by security.authority"},
       {{},
-       [&](auto& f) { EXPECT_EQ(chmod(f.key().c_str(), 0640), 0); },
+       [&](auto& f) { EXPECT_EQ(chmod(f.key().c_str(), 0644), 0); },
        "security.key",
        "chmod 600"},
+      {{}, [&](auto& f) { become_folder(f.certificate()); }, "security.certificate", "a folder"},
+      {{}, [&](auto& f) { become_folder(f.key()); }, "security.key", "a folder"},
+      {{}, [&](auto& f) { become_folder(f.authority()); }, "security.authority", "a folder"},
+      {{}, [&](auto& f) { become_pipe(f.certificate()); }, "security.certificate", "no plain file"},
+      {{}, [&](auto& f) { become_pipe(f.authority()); }, "security.authority", "no plain file"},
   };
   for (const auto& each : cases) {
     const NodeFiles files = authority.issue(each.subject);

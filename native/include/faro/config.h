@@ -66,8 +66,10 @@ class Config {
   /// "(given as bytes)". A later set() of the same name takes its place. Errors: config_invalid (another setting; no bytes).
   Status set_bytes(std::string_view name, std::span<const std::byte> bytes);
 
-  /// Takes every FARO_… variable of the table from the environment. A FARO_… variable that is no
-  /// setting (and none of Faro's other variables) is an error: most likely it is misspelt.
+  /// Takes every FARO_… variable of the table from the environment. Nothing else does: without this call a session sees
+  /// none of them but FARO_SECRET. Another one that begins with a section of the settings (FARO_SECURITY_…) is an error: most
+  /// likely it is misspelt. Names that container runtimes make for a Service called faro or faro-… are passed over
+  /// (FARO_SERVICE_HOST, FARO_RING_PORT_7000_TCP_ADDR, …), all others, too, with a warning.
   Status load_environment();
 
   /// Reads a TOML file; tables and dotted keys spell the names: [ring] bytes = "64 KiB".

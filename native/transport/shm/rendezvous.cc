@@ -12,11 +12,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/unique_fd.h"
 #include "transport/shm/fd_passing.h"
 #include "transport/shm/unix_address.h"
@@ -25,6 +27,9 @@ namespace faro::transport::shm {
 namespace {
 
 constexpr std::string_view kSocketEnding = ".socket";
+// Names of the file with the number. The folder may be one where everybody writes: a name that another user has taken is left
+// to them. The first that is this user's counts.
+constexpr uint32_t kNames = 16;
 
 Status not_usable(const std::string& folder, std::string_view why) {
   return base::error(Code::config_invalid, "shm.folder = {}: {}", folder, why);
@@ -55,6 +60,44 @@ Result<std::string> draw_number() {
   std::string digits;
   for (const uint8_t byte : random) digits += fmt::format("{:02x}", byte);
   return digits;
+}
+
+std::string path_of_number(const std::string& folder, uint32_t name) {
+  return name == 0 ? fmt::format("{}/faro-{}.host", folder, geteuid())
+                   : fmt::format("{}/faro-{}.{}.host", folder, geteuid(), name);
+}
+
+/// Whether a name of a number ends so, behind the uid.
+bool is_ending(std::string_view ending) {
+  if (ending.starts_with('.')) {
+    const size_t next = ending.find('.', 1);
+    if (next != ending.npos && next > 1 && ending.find_first_not_of("0123456789", 1) == next)
+      ending.remove_prefix(next);
+  }
+  return ending == ".host";
+}
+
+enum class Owner : uint8_t { nobody, this_user, another };
+
+/// Whose a path is; of a link the link.
+Result<Owner> owner_of(const std::string& folder, const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) == 0)
+    return found.st_uid == geteuid() ? Owner::this_user : Owner::another;
+  if (errno == ENOENT) return Owner::nobody;
+  return not_usable(folder, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+/// The name that counts: the first of this user's, else the first that nobody has. Null: others have all.
+Result<std::optional<std::string>> find_name(const std::string& folder) {
+  std::optional<std::string> unused;
+  for (uint32_t name = 0; name < kNames; ++name) {
+    std::string path = path_of_number(folder, name);
+    FARO_ASSIGN_OR_RETURN(const Owner owner, owner_of(folder, path));
+    if (owner == Owner::this_user) return std::optional(std::move(path));
+    if (owner == Owner::nobody && !unused) unused = std::move(path);
+  }
+  return unused;
 }
 
 /// Of a file of this user's. Empty: there is none.
@@ -94,6 +137,25 @@ Status write_number(const std::string& path) {
   return base::error(Code::system_error, "shm.folder: {}: {}", path, std::strerror(error));
 }
 
+/// Draws one if there is none. Empty: others have taken all names.
+Result<std::string> find_number(const std::string& folder) {
+  std::string number;
+  // Again if another user takes the name meanwhile.
+  for (uint32_t attempt = 0; attempt < kNames && number.empty(); ++attempt) {
+    FARO_ASSIGN_OR_RETURN(const std::optional<std::string> path, find_name(folder));
+    if (!path) break;
+    FARO_ASSIGN_OR_RETURN(Owner owner, owner_of(folder, *path));
+    if (owner == Owner::nobody) {
+      FARO_RETURN_IF_ERROR(write_number(*path));
+      FARO_ASSIGN_OR_RETURN(owner, owner_of(folder, *path));
+    }
+    if (owner == Owner::this_user) {
+      FARO_ASSIGN_OR_RETURN(number, read_number(folder, *path));
+    }
+  }
+  return number;
+}
+
 /// Sockets of this user at which nobody listens.
 void remove_stale(const std::string& folder) {
   std::error_code error;
@@ -121,11 +183,12 @@ Result<std::shared_ptr<const Rendezvous>> Rendezvous::open(const std::string& fo
   struct stat users {};
   if (stat("/proc/self/ns/user", &users) != 0)
     return base::error(Code::system_error, "/proc/self/ns/user: {}", std::strerror(errno));
-  const std::string path = fmt::format("{}/faro-{}.host", folder, geteuid());
-  FARO_ASSIGN_OR_RETURN(std::string number, read_number(folder, path));
+  FARO_ASSIGN_OR_RETURN(const std::string number, find_number(folder));
   if (number.empty()) {
-    FARO_RETURN_IF_ERROR(write_number(path));
-    FARO_ASSIGN_OR_RETURN(number, read_number(folder, path));
+    base::log(LogLevel::warning,
+              "shm.folder = {} is not used: other users have taken all names of its number, as {}",
+              folder, path_of_number(folder, 0));
+    return std::shared_ptr<const Rendezvous>();
   }
   remove_stale(folder);
   return std::shared_ptr<const Rendezvous>(new Rendezvous(
@@ -140,12 +203,13 @@ std::vector<uint32_t> Rendezvous::other_users() const {
        at.increment(error)) {
     const std::string name = at->path().filename().native();
     uint32_t uid = 0;
-    int bytes = 0;
-    if (std::sscanf(name.c_str(), "faro-%10u.host%n", &uid, &bytes) == 1 &&
-        static_cast<size_t>(bytes) == name.size() && uid != geteuid())
+    int at_ending = 0;
+    if (std::sscanf(name.c_str(), "faro-%10u%n", &uid, &at_ending) == 1 && uid != geteuid() &&
+        is_ending(std::string_view(name).substr(static_cast<size_t>(at_ending))))
       uids.push_back(uid);
   }
   std::sort(uids.begin(), uids.end());
+  uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
   return uids;
 }
 

@@ -1,7 +1,8 @@
 // Rendezvous: a folder in which processes of one host find each other that do not share a network namespace, such as
 // containers that mount it: unix sockets with a name in a file system are seen wherever the folder is.
 //
-//   faro-<uid>.host       a number drawn by whoever came first: who reads the same one has the same folder
+//   faro-<uid>.host       a number drawn by whoever came first: who reads the same one has the same folder; faro-<uid>.1.host
+//                         and so on if another user has taken that name
 //   faro-<…>.socket       listens while links are being set up
 //
 // A process that is killed leaves its socket; the next that opens the folder removes it.
@@ -22,7 +23,8 @@ class Rendezvous {
   /// The longest name of a folder: a unix socket's address is short.
   static constexpr size_t kFolderLimit = 62;
 
-  /// Opens the folder of `shm.folder`, and draws its number if nobody has. Blocks: for files. Errors: config_invalid (no such
+  /// Opens the folder of `shm.folder`, and draws its number if nobody has. Null, with a warning in the log, if other users have
+  /// taken all names that it could have: this must not keep a session from opening. Blocks: for files. Errors: config_invalid (no such
   /// folder, too long, others may replace what is in it), system_error.
   static Result<std::shared_ptr<const Rendezvous>> open(const std::string& folder);
 
