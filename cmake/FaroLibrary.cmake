@@ -22,6 +22,8 @@ set_target_properties(faro_static PROPERTIES OUTPUT_NAME faro)
 if(NOT FARO_SANITIZE)
   target_link_options(faro PRIVATE -Wl,--no-undefined)
 endif()
+# A thread that looks up a name, or opens a session, ends by itself: its code must not go before (base/thread.h).
+target_link_options(faro PRIVATE -Wl,-z,nodelete)
 
 foreach(library faro faro_static)
   set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
@@ -53,7 +55,7 @@ target_link_libraries(faro_c PRIVATE ${ssl} Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(faro_c INTERFACE
                            $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/native/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_options(faro_c PRIVATE -Wl,--version-script=${exports})
+target_link_options(faro_c PRIVATE -Wl,--version-script=${exports} -Wl,-z,nodelete)
 if(NOT FARO_SANITIZE)
   target_link_options(faro_c PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)
 endif()

@@ -5,7 +5,6 @@
 #                                only; the target is missing where they are
 #   OpenSSL::Crypto, ::SSL       <openssl/...>: the shared libcrypto and libssl, so that their corrections come with the system
 #   faro::fmt                    <fmt/...>, compiled once, in native/base/fmt_library.cc
-#   spdlog::spdlog_header_only   <spdlog/...>
 #   atomic_queue::atomic_queue   <atomic_queue/atomic_queue.h>
 #   tomlplusplus::tomlplusplus   <toml++/toml.h>
 #   xxhash::xxhash               <xxhash.h>, inlined
@@ -14,13 +13,6 @@
 
 find_package(Threads REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
-# A project that includes faro may have brought its own.
-if(NOT TARGET spdlog::spdlog_header_only)
-  find_package(spdlog REQUIRED)
-  # Debian's target names the shared libfmt.
-  set_target_properties(spdlog::spdlog_header_only PROPERTIES
-                        INTERFACE_LINK_LIBRARIES "Threads::Threads;faro::fmt")
-endif()
 
 # Packages without a CMake file, or with one that links a shared library.
 function(faro_header_only target header package)

@@ -1,4 +1,5 @@
 // io.faro.NativeLibrary: what the JVM looks up, the build id, and the one registration of all natives.
+#include <dlfcn.h>
 #include <jni.h>
 
 #include <array>
@@ -6,6 +7,7 @@
 
 #include "build_info/build_info.h"
 #include "faro/c_handles.h"
+#include "faro/detail/threads.h"
 #include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -92,5 +94,12 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   return faro::jni::register_natives(jni, faro::jni::kNatives) ? faro::jni::kJniVersion : JNI_ERR;
 }
 
-// The class loader was collected: nothing refers to a session or an endpoint of it, and so none is there.
-extern "C" JNIEXPORT void JNICALL JNI_OnUnload(JavaVM*, void*) { faro::prepare_to_unload(); }
+// The class loader was collected, and the JVM is about to unload this library. Each loader has a copy of it, so it is not linked
+// with -z nodelete, which would keep all of them. But a thread may still run in it: one that looks up a name for as long as
+// the resolver takes, or those of a session that nobody has closed. Then this copy stays.
+extern "C" JNIEXPORT void JNICALL JNI_OnUnload(JavaVM*, void*) {
+  if (faro::detail::all_threads_are_over()) return faro::prepare_to_unload();
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&JNI_OnUnload), &own) != 0)
+    (void)dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}

@@ -1,15 +1,17 @@
 #include "base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "base/over_fork.h"
 #include "base/printable.h"
+#include "base/standard_error.h"
 
 namespace faro {
 namespace {
@@ -30,32 +32,38 @@ std::atomic<LogLevel>& level() {
   return value;
 }
 
-// The logger is never destroyed: the network thread of a session that was not closed may still log while the
-// process exits.
-spdlog::logger& default_logger() {
-  static spdlog::logger* const logger = [] {
-    auto* made = new spdlog::logger("faro", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_level(spdlog::level::trace);
-    made->set_pattern("%Y-%m-%d %H:%M:%S.%e faro %l: %v");
-    return made;
-  }();
-  return *logger;
-}
-
-spdlog::level::level_enum to_spdlog(LogLevel value) {
+const char* name_of(LogLevel value) {
   switch (value) {
     case LogLevel::debug:
-      return spdlog::level::debug;
+      return "debug";
     case LogLevel::info:
-      return spdlog::level::info;
+      return "info";
     case LogLevel::warning:
-      return spdlog::level::warn;
+      return "warning";
     default:
-      return spdlog::level::err;
+      return "error";
   }
 }
 
-std::mutex sink_mutex;
+// The default sink.
+void write_with_time(LogLevel line_level, std::string_view line) {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  std::array<char, 32> time{};
+  std::strftime(time.data(), time.size(), "%Y-%m-%d %H:%M:%S", &local);
+  base::write_to_standard_error(
+      fmt::format("{}.{:03} faro {}: {}", time.data(), ms, name_of(line_level), line));
+}
+
+// Never destroyed: the network thread of a session that was not closed may still log while the process exits.
+base::MutexOverFork& sink_mutex() {
+  static auto* const mutex = new base::MutexOverFork;
+  return *mutex;
+}
 
 // Guarded by sink_mutex; null: the default logger.
 std::shared_ptr<const LogSink>& sink() {
@@ -66,7 +74,7 @@ std::shared_ptr<const LogSink>& sink() {
 }  // namespace
 
 void set_log_sink(LogSink replacement) {
-  std::lock_guard lock(sink_mutex);
+  const std::lock_guard lock(sink_mutex());
   sink() = replacement ? std::make_shared<const LogSink>(std::move(replacement)) : nullptr;
 }
 
@@ -83,13 +91,13 @@ void log_line(LogLevel line_level, std::string_view said) noexcept {
     const std::string line = printable(std::string(said));
     std::shared_ptr<const LogSink> target;
     {
-      std::lock_guard lock(sink_mutex);
+      const std::lock_guard lock(sink_mutex());
       target = sink();
     }
     if (target) {
       (*target)(line_level, line);
     } else {
-      default_logger().log(to_spdlog(line_level), line);
+      write_with_time(line_level, line);
     }
   } catch (...) {
     // A log line is never worth more than the thread that writes it.

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/over_fork.h"
 
 namespace faro::counters {
 namespace {
@@ -41,28 +42,28 @@ class NamesUntilExit {
   }
   void add(const std::string& path) {
     const std::lock_guard lock(mutex_);
-    names_[path] = getpid();
+    names_.emplace(path, base::Birthplace());
   }
   void remove(const std::string& path) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = names_.find(path);
     if (found == names_.end()) return;
     // In a forked child it is the parent's.
-    if (found->second == getpid()) unlink(path.c_str());
+    if (!found->second.forked()) unlink(path.c_str());
     names_.erase(found);
   }
 
  private:
   void remove_all() noexcept {
     const std::lock_guard lock(mutex_);
-    for (const auto& [path, process] : names_) {
-      if (process == getpid()) unlink(path.c_str());
+    for (const auto& [path, named_in] : names_) {
+      if (!named_in.forked()) unlink(path.c_str());
     }
     names_.clear();
   }
 
-  std::mutex mutex_;
-  std::map<std::string, pid_t> names_;
+  base::MutexOverFork mutex_;
+  std::map<std::string, base::Birthplace> names_;
 };
 
 }  // namespace

@@ -28,7 +28,10 @@ Endpoint::Endpoint(std::unique_ptr<endpoint::EndpointCore> core) : core_(std::mo
     pollers_.push_back(std::unique_ptr<Poller>(new Poller(core_->poller(index))));
 }
 
-Endpoint::~Endpoint() { close(); }
+Endpoint::~Endpoint() {
+  close();
+  if (core_->forked()) (void)core_.release();
+}
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(const Config& config, EndpointSpec spec) {
   try {

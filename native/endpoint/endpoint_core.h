@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/over_fork.h"
 #include "base/settings.h"
 #include "endpoint/channel_ids.h"
 #include "endpoint/channel_links.h"
@@ -36,8 +37,11 @@ class EndpointCore final : private ChannelNetwork {
   const std::string& address() const { return network_->local_address(); }
   uint32_t poller_count() const { return static_cast<uint32_t>(pollers_.size()); }
   PollerCore& poller(uint32_t index) { return *pollers_[index]; }
+  /// Whether this is a forked child: then all of it is the parent's, and must not be destroyed.
+  bool forked() const noexcept { return made_in_.forked(); }
   /// As faro::Endpoint::close.
   void close() noexcept {
+    if (forked()) return;
     thread_.close();
     if (!links_.closed()) return;  // from a callback: the destructor does the rest
     give_links_back();
@@ -68,6 +72,7 @@ class EndpointCore final : private ChannelNetwork {
   void forget(ChannelId channel) override;
 
   // Destroyed last to first: links use all that stands before them. What pollers hold of links they let go before.
+  const base::Birthplace made_in_;
   const base::Settings settings_;
   const EndpointSpec spec_;
   const std::unique_ptr<links::Network> network_;

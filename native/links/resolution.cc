@@ -52,16 +52,17 @@ Resolution::~Resolution() {
 void Resolution::start() {
   const std::shared_ptr<Wanted> wanted = wanted_;  // `done` may destroy this
   if (is_numeric(address_)) return wanted->answer(lookup_(address_));
-  auto thread = base::start_thread(kThreadName, [wanted, address = address_, lookup = lookup_] {
-    auto addresses = std::make_shared<Addresses>(lookup(address));
-    const std::lock_guard lock(wanted->mutex);
-    if (wanted->reactor == nullptr) return;
-    wanted->reactor->defer([wanted, addresses] { wanted->answer(std::move(*addresses)); });
-  });
+  const Status started =
+      base::start_detached(kThreadName, [wanted, address = address_, lookup = lookup_] {
+        auto addresses = std::make_shared<Addresses>(lookup(address));
+        const std::lock_guard lock(wanted->mutex);
+        if (wanted->reactor == nullptr) return;
+        wanted->reactor->defer([wanted, addresses] { wanted->answer(std::move(*addresses)); });
+      });
   // Detached: a resolver cannot be interrupted, and no thread should have to wait for it.
-  if (thread.ok()) return thread->detach();
+  if (started.ok()) return;
   wanted->answer(base::error(Code::connect_failed, "'{}' cannot be resolved: {}", address_,
-                             thread.status().message()));
+                             started.message()));
 }
 
 }  // namespace faro::links

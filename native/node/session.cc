@@ -57,10 +57,9 @@ Result<std::unique_ptr<Session>> guarded(Open&& open) {
 template <typename Open>
 void open_in_thread(Open open, OpenDone done) {
   // The thread may not start: `done` stays here, too.
-  auto thread =
-      base::start_thread(kOpenThread, [open = std::move(open), done]() mutable { done(open()); });
-  if (!thread.ok()) return done(thread.status());
-  thread->detach();
+  const Status started =
+      base::start_detached(kOpenThread, [open = std::move(open), done]() mutable { done(open()); });
+  if (!started.ok()) done(started);
 }
 
 }  // namespace
@@ -186,12 +185,11 @@ Status Session::await_node(uint32_t node, Wait wait, const Cancellation& cancell
 }
 void Session::await_node_async(uint32_t node, std::function<void(Status)> done, Wait wait,
                                Cancellation cancellation) {
-  auto thread = base::start_thread(
+  const Status started = base::start_detached(
       kAwaitThread, [core = core_, node, done, wait, cancellation = std::move(cancellation)] {
         done(core->nodes().await(node, wait, cancellation));
       });
-  if (!thread.ok()) return done(thread.status());
-  thread->detach();
+  if (!started.ok()) done(started);
 }
 void Session::listen(SessionListener listener) { core_->events().listen(std::move(listener)); }
 SessionMetrics Session::metrics(const QueryId& query) const { return core_->metrics(query); }
@@ -204,9 +202,7 @@ void Session::close_async(std::unique_ptr<Session> session, std::function<void(S
     shared->reset();
     done(closed);
   };
-  auto thread = base::start_thread(kCloseThread, close);
-  if (!thread.ok()) return close();
-  thread->detach();
+  if (!base::start_detached(kCloseThread, close).ok()) close();
 }
 
 }  // namespace faro

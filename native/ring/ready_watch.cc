@@ -25,7 +25,8 @@ Status chosen_already(const char* what) {
 ReadyWatch::~ReadyWatch() {
   join();
   if (thread_.joinable())
-    thread_.detach();  // this is the thread: it was the last to use the node, and ends
+    base::detach_self(
+        std::move(thread_));  // this is the thread: it was the last to use the node, and ends
 }
 
 void ReadyWatch::join() {

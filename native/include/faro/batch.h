@@ -41,7 +41,9 @@ class Batch {
     }
     return *this;
   }
-  ~Batch() { release(); }
+  ~Batch() {
+    if (frame_ != nullptr) end();
+  }
 
   /// Number of the worker that sent the rows.
   uint32_t sender() const noexcept { return sender_; }
@@ -128,6 +130,8 @@ class Batch {
  private:
   friend class shuffle::StageReceiver;
   void release_frame() noexcept;
+  /// Of the destructor: in a forked child the frame stays its parent's.
+  void end() noexcept;
   void fail_query_by_width(size_t bytes) const noexcept;
 
   shuffle::StageReceiver* receiver_ = nullptr;

@@ -1,14 +1,13 @@
 // NodeLife: whether a node is open, and who keeps its memory.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/over_fork.h"
 #include "faro/status.h"
 
 namespace faro::shuffle {
@@ -25,7 +24,7 @@ class NodeLife {
 
   /// Whether this is a child that was forked since: all that a node shares with the kernel and with
   /// its peers is its parent's.
-  bool forked() const noexcept { return getpid() != process_; }
+  bool forked() const noexcept { return made_in_.forked(); }
 
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   Status closed_status() const {
@@ -35,7 +34,7 @@ class NodeLife {
   bool close() noexcept { return !closed_.exchange(true, std::memory_order_acq_rel); }
 
  private:
-  const pid_t process_ = getpid();
+  const base::Birthplace made_in_;
   std::weak_ptr<const void> node_;
   std::string name_;
   std::atomic<bool> closed_{false};

@@ -23,14 +23,14 @@ namespace {
 // some machines (64 KiB on some of aarch64).
 constexpr uint64_t kWindow = uint64_t{16} << 20;
 
-// The descriptor of a file without a name, or -1 with errno.
-int make_file(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+// A file without a name; none, and errno, if there can be none.
+base::UniqueFd make_file(const std::string& folder) {
+  base::UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
+  if (fd.valid() || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
   // A file system without O_TMPFILE.
   std::string name = folder + "/faro-overflow-XXXXXX";
-  const int named = mkostemp(name.data(), O_CLOEXEC);
-  if (named >= 0) unlink(name.c_str());
+  base::UniqueFd named(mkostemp(name.data(), O_CLOEXEC));
+  if (named.valid()) unlink(name.c_str());
   return named;
 }
 
@@ -175,7 +175,7 @@ class FileOnDisk final : public SpillFile {
 
  private:
   Status open_locked() {
-    if (!fd_.valid()) fd_.reset(make_file(folder_));
+    if (!fd_.valid()) fd_ = make_file(folder_);
     if (fd_.valid()) return Status::Ok();
     return base::error(Code::overflow_exhausted,
                        "no overflow file can be made in overflow.folder = {}: {}", folder_,
@@ -230,7 +230,7 @@ class FileOnDisk final : public SpillFile {
 }  // namespace
 
 Status check_spill_folder(const std::string& folder) {
-  const base::UniqueFd file(make_file(folder));
+  const base::UniqueFd file = make_file(folder);
   if (file.valid()) return Status::Ok();
   return base::error(Code::config_invalid, "overflow.folder = {}: no file can be made there: {}",
                      folder, std::strerror(errno));

@@ -9,6 +9,10 @@ namespace faro {
 
 void Batch::release_frame() noexcept { receiver_->release(*this); }
 
+void Batch::end() noexcept {
+  if (!receiver_->forked()) release_frame();
+}
+
 Status Batch::detach() { return frame_ == nullptr ? Status::Ok() : receiver_->detach(*this); }
 
 void Batch::fail_query_by_width(size_t bytes) const noexcept {

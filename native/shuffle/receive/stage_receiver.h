@@ -26,6 +26,8 @@ class StageReceiver {
   const Status& status() const noexcept { return shuffle_.status(); }
   /// May destroy this object.
   void release(Batch& batch) noexcept;
+  /// Whether this is a forked child, where nothing of it may be touched.
+  bool forked() const noexcept { return shuffle_.worker().node.forked(); }
   Status detach(Batch& batch);
   /// Rows of one width were read as rows of another.
   void fail_by_width(uint32_t row_bytes, size_t read_as) noexcept;

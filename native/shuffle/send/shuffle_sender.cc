@@ -46,7 +46,9 @@ Status RowClaim::commit(size_t bytes) {
 
 void RowClaim::abort() noexcept {
   data_ = {};
-  if (sender_ != nullptr) std::exchange(sender_, nullptr)->claim_gone();
+  if (sender_ == nullptr) return;
+  shuffle::StageSender* const sender = std::exchange(sender_, nullptr);
+  if (!sender->forked()) sender->claim_gone();  // else the row is the parent's
 }
 
 // --- ShuffleSender

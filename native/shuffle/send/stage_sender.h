@@ -45,6 +45,8 @@ class StageSender {
   void abort_claim() noexcept { claimed_row_.abort(); }
   /// The RowClaim is done with: aborts what was not committed. May destroy this object.
   void claim_gone() noexcept;
+  /// Whether this is a forked child, where nothing of it may be touched.
+  bool forked() const noexcept { return shuffle_.worker().node.forked(); }
 
   /// What the rows are that this worker sends from its next OPEN on. Errors: as ShuffleContext::name_format.
   Status send_as(std::string_view format);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -45,6 +46,7 @@ Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(
         "/dev/infiniband/rdma_cm: {}; load the module rdma_ucm, and let this user open the device",
         std::strerror(errno));
   }
+  const base::StandardHeld held;  // while the drivers open descriptors of their own
   std::unique_ptr<ConnectionManager> manager(new ConnectionManager);
   manager->local_ = local;
   manager->channel_ = rdma_create_event_channel();

@@ -1,0 +1,14 @@
+// For a binding that may be unloaded.
+#pragma once
+
+#pragma GCC visibility push(default)
+
+namespace faro::detail {
+
+/// Whether no thread of the library runs any more, so that its code may go. Blocks: never for long, for those that are at their
+/// end. Threads: any.
+bool all_threads_are_over() noexcept;
+
+}  // namespace faro::detail
+
+#pragma GCC visibility pop
