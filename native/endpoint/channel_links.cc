@@ -33,6 +33,11 @@ bool owes(const links::Link& link) {
   return link.can_mend() && link.control().kept_bytes() != 0;
 }
 
+// A link that is mended to tell the peer something is waited for, too.
+bool have_all_left(const links::LinkTable& links) {
+  return links.all_detached() && links.watch().mending() == 0;
+}
+
 // Behind a text that says how long it took.
 std::string why_it_waits(const links::Link& link) {
   const auto* const suspension = link.state().suspension();
@@ -201,7 +206,8 @@ bool ChannelLinks::round(base::Nanoseconds until) {
 base::Nanoseconds ChannelLinks::next_deadline() const {
   base::Nanoseconds next = std::min({monitor_.next_deadline(true), admission_.next_deadline(),
                                      mender_.next_deadline(), idle_.next_look()});
-  if (phase_ == Phase::closing) next = std::min(next, have_all_left() ? 0 : closing_deadline_);
+  if (phase_ == Phase::closing)
+    next = std::min(next, have_all_left(links_) ? 0 : closing_deadline_);
   for (const Entry* const entry : attended_) {
     if (entry->poller == nullptr) continue;
     const bool has_link = links_.find(entry->id.index) != nullptr;
@@ -228,7 +234,8 @@ void ChannelLinks::look_at_times() {
     if (entry->is_attended) attended_[kept++] = entry;
   }
   attended_.resize(kept);
-  if (phase_ == Phase::closing && (have_all_left() || now >= closing_deadline_)) finish_closing();
+  if (phase_ == Phase::closing && (have_all_left(links_) || now >= closing_deadline_))
+    finish_closing();
   each.rethrow();
 }
 
@@ -308,11 +315,6 @@ void ChannelLinks::look_at(Entry& entry, base::Nanoseconds now) {
     return;
   }
   link->advance();
-}
-
-// A link that is mended to tell the peer something is waited for, too.
-bool ChannelLinks::have_all_left() const {
-  return links_.all_detached() && links_.watch().mending() == 0;
 }
 
 void ChannelLinks::begin_closing() {
@@ -411,6 +413,10 @@ void ChannelLinks::on_dial_failed(links::Dialler& dialler, const Status& cause) 
   Entry& entry = entries_[dialler.peer()];
   entry.last_failure = cause;
   counts_.note_failure(entry.id, cause);
+  // Nobody listens there: the process that was setting the channel up has died.
+  if (!entry.broke.ok() && cause.code() == Code::peer_lost)
+    end_later(entry,
+              base::error(Code::peer_lost, "{}; {}", entry.broke.message(), cause.message()));
 }
 
 void ChannelLinks::on_dial_refused(links::Dialler& dialler, const links::Refusal& refusal) {
@@ -418,10 +424,14 @@ void ChannelLinks::on_dial_refused(links::Dialler& dialler, const links::Refusal
   entry.last_failure = refusal.status;
   counts_.note_failure(entry.id, refusal.status);
   if (refusal.retry) return dialler.retry(refusal.status);
-  // The dialler is inside this call.
-  network_.reactor().defer([this, id = entry.id, status = refusal.status] {
-    Entry* const refused = find(id);
-    if (refused != nullptr && !refused->is_told) end(*refused, status);
+  end_later(entry, refusal.status);
+}
+
+// For a caller that is inside the dialler.
+void ChannelLinks::end_later(const Entry& entry, const Status& cause) {
+  network_.reactor().defer([this, id = entry.id, cause] {
+    Entry* const ended = find(id);
+    if (ended != nullptr && !ended->is_told) end(*ended, cause);
   });
 }
 
@@ -483,9 +493,11 @@ void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
       !was_up || cause.code() == Code::protocol_error || cause.code() == Code::deadline_exceeded;
   links_.retire(link.place());
   if (entry.is_told) return;
-  // Its data connection was not made, as where too many come at once: that may succeed later.
-  if (!was_up && entry.dialler != nullptr && cause.code() == Code::connect_failed) {
+  // A connection was not made, or broke, as where too many come at once: that may succeed later.
+  const bool has_broken = cause.code() == Code::connect_failed || cause.code() == Code::peer_lost;
+  if (!was_up && entry.dialler != nullptr && has_broken) {
     entry.last_failure = cause;
+    entry.broke = base::error(cause.code(), "{}: {}", link.name(), cause.message());
     counts_.note_failure(entry.id, cause);
     return entry.dialler->retry(cause);
   }

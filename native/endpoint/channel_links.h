@@ -71,7 +71,8 @@ class ChannelLinks final : public links::Rounds,
     std::vector<std::byte> greeting;              // of the dialling side
     base::Nanoseconds deadline = base::kForever;  // for opening, or for draining
     Status last_failure{};                        // of dialling
-    bool took_end = false;                        // the poller has taken the peer's END
+    Status broke{};         // its setup, since when the peer has been dialled again
+    bool took_end = false;  // the poller has taken the peer's END
     bool peer_took_end = false;
     IdleWatch::Seen seen{};  // of its frames
     bool is_told = false;    // the poller knows that it has ended, or never knew of it
@@ -89,8 +90,8 @@ class ChannelLinks final : public links::Rounds,
   bool is_at_rest(const Entry& entry) const;
   void look_for_idle(base::Nanoseconds now);
   base::Nanoseconds next_deadline() const;
-  bool have_all_left() const;
   void end(Entry& entry, const Status& cause);
+  void end_later(const Entry& entry, const Status& cause);
   void leave_if_drained(Entry& entry);
   void reap(Entry& entry);
 

@@ -13,6 +13,8 @@ namespace faro::links {
 namespace {
 
 constexpr base::Nanoseconds kHandshakeTime = 5'000'000'000;
+// Of a peer that has shown a certificate: it may be one of many that begin at once, and share their processors.
+constexpr base::Nanoseconds kTlsHandshakeTime = 30'000'000'000;
 constexpr size_t kPendingLimit = 256;
 
 using transport::tcp::host_of;
@@ -35,7 +37,7 @@ void Admission::check_deadlines(base::Nanoseconds now) {
   while (!pending_.empty() && now >= pending_.front().deadline) {
     refuse(pending_.begin(),
            base::error(Code::deadline_exceeded, "no complete handshake within {} s",
-                       kHandshakeTime / 1'000'000'000));
+                       handshake_time() / 1'000'000'000));
   }
   start_queued(now);
 }
@@ -50,11 +52,15 @@ void Admission::start_queued(base::Nanoseconds now) {
     if (!attempts_.allows(host, now)) continue;
     attempts_.spend(host, now);
     pending->queues = false;
-    pending->deadline = now + kHandshakeTime;
+    pending->deadline = now + handshake_time();
     pending_.splice(pending_.end(), pending_, pending);  // by deadline
     pending->handshake->start();
     if (next == pending_.end()) break;
   }
+}
+
+base::Nanoseconds Admission::handshake_time() const {
+  return network_.credentials() == nullptr ? kHandshakeTime : kTlsHandshakeTime;
 }
 
 // ----------------------------------------------------------------------------------- connections
@@ -84,7 +90,7 @@ void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
   }
   if (pending_.size() >= kPendingLimit) make_room_for(host);
   Pending pending;
-  pending.deadline = now() + kHandshakeTime;
+  pending.deadline = now() + handshake_time();
   pending.handshake = std::make_unique<Handshake>(static_cast<Handshake::Owner&>(*this), identity_,
                                                   std::move(connection), std::nullopt);
   pending.queues = queues;

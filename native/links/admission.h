@@ -66,6 +66,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void on_connection(std::unique_ptr<ControlConnection> connection) override;
   void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
   base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  size_t expected_streams() override { return links_.expected_streams(); }
   void on_turn(const std::string& peer_address) override;
   void on_unauthenticated(const std::string& peer_address, const Status& cause) override;
   // Handshake::Owner
@@ -75,6 +76,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
                    const wire::Hello& peer) override;
   void on_refused(Handshake& handshake, const Refusal& refusal) override;
 
+  base::Nanoseconds handshake_time() const;
   bool must_queue(const std::string& host) const;
   size_t queued_from(const std::string& host) const;
   void start_queued(base::Nanoseconds now);

@@ -92,6 +92,7 @@ void ControlStream::close() noexcept {
   if (ended()) return;
   owner_.epoll().remove(socket_.get());
   socket_.close();
+  turn_.end();
 }
 
 Status ControlStream::check_peer(const std::string& host) const {
@@ -197,6 +198,7 @@ void ControlStream::flush() {
       break;
     }
     sent_ += static_cast<size_t>(put);
+    turn_.end();
   }
   if (sent_ == outgoing_.size()) {
     empty(outgoing_);

@@ -15,6 +15,7 @@
 #include "links/epoll_reactor.h"
 #include "links/network.h"
 #include "tls/socket.h"
+#include "tls/turns.h"
 
 namespace faro::links {
 
@@ -39,8 +40,13 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   /// Most bytes that may wait for a peer. One that is this far behind is treated as lost.
   static constexpr size_t kOutgoingLimit = size_t{4} << 20;
 
-  ControlStream(Owner& owner, tls::Socket socket, std::string peer_address)
-      : owner_(owner), socket_(std::move(socket)), peer_address_(std::move(peer_address)) {}
+  /// `turn`: of the TLS handshake that its first bytes begin, if this side has dialled.
+  ControlStream(Owner& owner, tls::Socket socket, std::string peer_address,
+                tls::Turns::Turn turn = {})
+      : owner_(owner),
+        socket_(std::move(socket)),
+        peer_address_(std::move(peer_address)),
+        turn_(std::move(turn)) {}
   ~ControlStream() { close(); }
   ControlStream(const ControlStream&) = delete;
   ControlStream& operator=(const ControlStream&) = delete;
@@ -76,6 +82,7 @@ class ControlStream : public std::enable_shared_from_this<ControlStream> {
   Owner& owner_;
   tls::Socket socket_;
   const std::string peer_address_;
+  tls::Turns::Turn turn_;  // until something was sent
   Handler* handler_ = nullptr;
   bool lingering_ = false;
   int send_error_ = 0;  // why nothing can be sent any more

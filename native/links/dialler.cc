@@ -8,12 +8,12 @@ namespace {
 
 constexpr base::Nanoseconds kNanosecondsPerMs = 1'000'000;
 
-// Nodes start at about the same time, so the first retries come quickly. If a node is missing for long, a few attempts
-// per second are enough.
 constexpr base::Nanoseconds kFirstPause = 1 * kNanosecondsPerMs;
 constexpr base::Nanoseconds kLongestPause = 250 * kNanosecondsPerMs;
 // The limit for an attempt that hangs (a peer that listens but does not answer yet, a network that drops packets).
 constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
+// Where a hundred processes of a host begin at once, what they share is processors: who gave up and dialled again would add to it.
+constexpr base::Nanoseconds kTlsAttemptTime = 3 * kAttemptTime;
 
 }  // namespace
 
@@ -26,9 +26,13 @@ Dialler::Dialler(Owner& owner, Network& network, const Identity& identity, uint3
       address_(std::move(address)),
       mends_(mends) {}
 
+base::Nanoseconds Dialler::longer(base::Nanoseconds pause) {
+  return pause == 0 ? kFirstPause : std::min(2 * pause, kLongestPause);
+}
+
 void Dialler::advance(base::Nanoseconds now) {
   if (now < next_) return;
-  if (!under_way_) return dial(now);
+  if (!under_way_) return dial();
   // Its time is over: if an answer still comes, its number shows that it belongs to an earlier attempt.
   handshake_.reset();
   const Status late(Code::connect_failed, "it does not answer");
@@ -36,13 +40,28 @@ void Dialler::advance(base::Nanoseconds now) {
   owner_.on_dial_failed(*this, late);
 }
 
-void Dialler::dial(base::Nanoseconds now) {
-  next_ = now + kAttemptTime;
-  network_.connect(address_, [weak = std::weak_ptr<Dialler*>(self_), attempt = ++attempts_](
-                                 Result<std::unique_ptr<ControlConnection>> connection) {
-    if (const auto self = weak.lock()) (*self)->on_connected(attempt, std::move(connection));
-  });
-  under_way_ = attempts_;
+void Dialler::dial() {
+  const uint64_t attempt = ++attempts_;
+  under_way_ = attempt;
+  next_ = base::kForever;
+  const std::weak_ptr<Dialler*> weak = self_;
+  network_.connect_in_turn(
+      address_, mends_.has_value(),
+      [weak, attempt] {
+        const auto self = weak.lock();
+        return self != nullptr && (*self)->begin(attempt);
+      },
+      [weak, attempt](Result<std::unique_ptr<ControlConnection>> connection) {
+        if (const auto self = weak.lock()) (*self)->on_connected(attempt, std::move(connection));
+      });
+}
+
+// The time of an attempt begins with its turn.
+bool Dialler::begin(uint64_t attempt) {
+  if (under_way_ != attempt) return false;
+  const bool with_tls = network_.credentials() != nullptr;
+  next_ = network_.reactor().clock().now_ns() + (with_tls ? kTlsAttemptTime : kAttemptTime);
+  return true;
 }
 
 void Dialler::on_connected(uint64_t attempt,
@@ -60,7 +79,7 @@ void Dialler::on_connected(uint64_t attempt,
 void Dialler::retry(const Status& cause) {
   last_failure_ = cause;
   under_way_.reset();
-  pause_ = pause_ == 0 ? kFirstPause : std::min(2 * pause_, kLongestPause);
+  pause_ = longer(pause_);
   next_ = network_.reactor().clock().now_ns() + pause_;
 }
 

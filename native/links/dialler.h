@@ -34,6 +34,10 @@ class Dialler final : private Handshake::Owner {
   Dialler(Owner& owner, Network& network, const Identity& identity, uint32_t peer,
           std::string address, const std::optional<wire::LinkName>& mends = std::nullopt);
 
+  /// The pause after the next failure in a row; `pause`: that before, 0 at first. Nodes start at about the same time, so the first
+  /// retries come quickly. If a node is missing for long, a few attempts per second are enough.
+  static base::Nanoseconds longer(base::Nanoseconds pause);
+
   uint32_t peer() const { return peer_; }
   /// Why the last attempt failed, or the last link ended; Ok: there was none.
   const Status& last_failure() const { return last_failure_; }
@@ -49,7 +53,8 @@ class Dialler final : private Handshake::Owner {
   void stop(const Refusal& why);
 
  private:
-  void dial(base::Nanoseconds now);
+  void dial();
+  bool begin(uint64_t attempt);
   void on_connected(uint64_t attempt, Result<std::unique_ptr<ControlConnection>> connection);
   // Handshake::Owner
   bool draw_random(std::span<std::byte> bytes) override { return network_.draw_random(bytes); }
@@ -69,7 +74,8 @@ class Dialler final : private Handshake::Owner {
   // An answer holds it weakly: one that comes when the dialler is gone finds nobody.
   const std::shared_ptr<Dialler*> self_ = std::make_shared<Dialler*>(this);
   std::unique_ptr<Handshake> handshake_;
-  base::Nanoseconds next_ = 0;   // when to dial, or to give the attempt up
+  base::Nanoseconds next_ =
+      0;  // when to dial, or to give the attempt up; never while its turn has not come
   base::Nanoseconds pause_ = 0;  // before the next attempt
   Status last_failure_;
 };

@@ -36,6 +36,12 @@ bool LinkTable::expects_stream_from(const std::string& host) const {
   return expects;
 }
 
+size_t LinkTable::expected_streams() const {
+  size_t expected = 0;
+  for_each([&](const Link& link) { expected += link.expects_stream(); });
+  return expected;
+}
+
 bool LinkTable::all_detached() const {
   bool all = true;
   for_each([&](const Link& link) { all = all && !link.attached(); });

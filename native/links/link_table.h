@@ -45,6 +45,8 @@ class LinkTable {
   Link* find_to_mend(const wire::Hello& hello, const Identity& identity) const;
   /// Whether a peer at this host is about to dial a data connection.
   bool expects_stream_from(const std::string& host) const;
+  /// How many do.
+  size_t expected_streams() const;
   /// Whether no link has a control connection any more.
   bool all_detached() const;
 

@@ -71,6 +71,8 @@ class Network {
       (void)peer_address;
       return 0;
     }
+    /// Data connections that admitted peers are about to make.
+    virtual size_t expected_streams() { return 0; }
     /// A peer that had to wait makes its attempt now.
     virtual void on_turn(const std::string& peer_address) { (void)peer_address; }
     /// A peer could not prove that it belongs to the cluster, before it had a control connection.
@@ -98,6 +100,13 @@ class Network {
   /// about retries. Errors: peer_lost: nobody listens there, says its host; otherwise connect_failed.
   virtual void connect(const std::string& address,
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
+  /// The same in its turn, where few handshakes may be under way at a time (tls/turns.h); `soon`: before others that wait.
+  /// `begins` is called when it has come. If it returns false nobody wants the connection any more, and `done` is not called.
+  virtual void connect_in_turn(
+      const std::string& address, [[maybe_unused]] bool soon, std::function<bool()> begins,
+      std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) {
+    if (begins()) connect(address, std::move(done));
+  }
   /// Waits for events at most until `until` and handles them; returns whether there were any.
   virtual bool run_once(base::Nanoseconds until) = 0;
   /// Whether connections that were destroyed still have bytes to send (a REFUSE, a FAIL). Wait a moment for them:

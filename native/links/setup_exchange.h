@@ -66,7 +66,8 @@ class SetupExchange {
   /// This side is ready, and the peer was told.
   bool has_told() const { return ready_ == Ready::ours || ready_ == Ready::both; }
   /// Both sides are ready.
-  bool complete() const { return ready_ == Ready::both; }
+  /// While a data connection is dialled again this side is not ready, though it was.
+  bool complete() const { return ready_ == Ready::both && part_->ready(); }
   /// The data link, once, when this side has told that it is ready. Errors: why there is none.
   Result<std::unique_ptr<transport::DataLink>> take();
   /// The same of a link that is mended. Errors: why it is not.

@@ -1,6 +1,7 @@
 #include "links/socket_acceptor.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -25,6 +26,13 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr base::Nanoseconds kPause = 100'000'000;
 // The first byte of a TLS handshake; a preamble begins with another one.
 constexpr std::byte kHandshakeRecord{22};
+constexpr const char* kTooMany = "too many connections have not sent a preamble";
+
+// Its first bytes may still be there to be read.
+bool has_left(int fd) {
+  pollfd asked{fd, POLLRDHUP, 0};
+  return poll(&asked, 1, 0) == 1;
+}
 
 }  // namespace
 
@@ -47,6 +55,13 @@ base::Nanoseconds SocketAcceptor::next_deadline() const {
     next = std::min(next, each.deadline);
     if (each.queues) next = std::min(next, host_->may_try_at(each.peer_address));
   }
+  const Waiting* last = nullptr;  // often all are of one address
+  for (const Waiting& each : pending_) {
+    if (!each.waits_for_place || (last != nullptr && last->host == each.host)) continue;
+    last = &each;
+    const Waiting* const oldest = places_of(each.host).oldest;
+    if (oldest != nullptr) next = std::min(next, oldest->began + kPlaceTime);
+  }
   if (paused_until_ != 0) next = std::min(next, paused_until_);
   return next;
 }
@@ -67,6 +82,7 @@ void SocketAcceptor::check_deadlines(base::Nanoseconds now) {
                                 sizeof(wire::Preamble),
                                 (has_tls ? kTlsPreambleTime : kPreambleTime) / 1'000'000'000));
   }
+  give_places(now);
 }
 
 void SocketAcceptor::accept_some() {
@@ -85,7 +101,10 @@ void SocketAcceptor::accept_some() {
     }
     std::string peer_address = transport::tcp::to_string(peer);
     std::string host = transport::tcp::host_of(peer_address);
-    if (pending_.size() >= kWaitingLimit) make_room_for(host);
+    if (pending_.size() >= kWaitingLimit && !make_room_for(host)) {
+      warn(peer_address, kTooMany);
+      continue;
+    }
     const int fd = socket.get();
     const PendingSocket pending = pending_.emplace(pending_.end());
     pending->socket = tls::Socket(std::move(socket));
@@ -102,10 +121,12 @@ void SocketAcceptor::accept_some() {
   }
 }
 
-// Drops one connection of the address that has most: silent ones first, and of these the oldest. A connection
-// that has begun TLS counts as a failed attempt only if its own address pushes it out. Otherwise outsiders
-// could cause the failures of a node.
-void SocketAcceptor::make_room_for(const std::string& newcomer_host) {
+// Drops one connection of the address that has most: those first whose TLS has not begun, and of these the oldest. One that
+// has begun TLS gives way to others, which does not count as a failed attempt: outsiders could cause the failures of a node.
+// Its own address pushes it out, as a failed attempt, only if it stands still or that address has failed too often; otherwise
+// an honest burst would. Returns false if there is no room: the newcomer has to come again.
+bool SocketAcceptor::make_room_for(const std::string& newcomer_host) {
+  if (pending_.size() < kWaitingLimit + host_->expected_streams()) return true;
   std::unordered_map<std::string_view, size_t> waiting = {{newcomer_host, 1}};
   for (const Waiting& each : pending_) ++waiting[each.host];
   const auto rank = [&](const Waiting& each) {
@@ -115,9 +136,15 @@ void SocketAcceptor::make_room_for(const std::string& newcomer_host) {
       std::max_element(pending_.begin(), pending_.end(), [&](const Waiting& a, const Waiting& b) {
         return rank(a) < rank(b);  // of equals the first is found
       });
-  const std::string cause = "too many connections have not sent a preamble";
-  if (pending->host == newcomer_host) return expire(pending, cause);
-  drop(pending, cause);
+  if (pending->host != newcomer_host || pending->socket.tls() == nullptr) {
+    drop(pending, kTooMany);
+    return true;
+  }
+  const base::Nanoseconds now = reactor_.clock().now_ns();
+  if (now < pending->began + kPlaceTime && now >= host_->may_try_at(pending->peer_address))
+    return false;
+  expire(pending, kTooMany);
+  return true;
 }
 
 // Looks at the first byte. Returns false if there is none yet, or if the connection is gone.
@@ -133,14 +160,17 @@ bool SocketAcceptor::begin_tls(PendingSocket pending) {
   }
   if (reactor_.clock().now_ns() < host_->may_try_at(pending->peer_address))
     return queue_for_tls(pending);
+  const Places of_host = places_of(pending->host);
+  if (of_host.taken + of_host.wanted >= kHandshakesPerAddress) return wait_for_place(pending);
   return start_tls(pending);
 }
 
 bool SocketAcceptor::start_tls(PendingSocket pending) {
+  pending->began = reactor_.clock().now_ns();
   base::UniqueFd fd = pending->socket.take_fd();
   auto stream = credentials_->accept(fd.get());
   pending->socket = tls::Socket(std::move(fd), std::move(stream));
-  pending->deadline = reactor_.clock().now_ns() + kTlsPreambleTime;
+  pending->deadline = pending->began + kTlsPreambleTime;
   if (pending->socket.tls() != nullptr) return true;
   drop(pending, "no memory for TLS");
   return false;
@@ -166,6 +196,62 @@ bool SocketAcceptor::queue_for_tls(PendingSocket pending) {
 void SocketAcceptor::take_turn(PendingSocket pending) {
   pending->queues = false;
   host_->on_turn(pending->peer_address);
+  begin_late(pending);
+}
+
+SocketAcceptor::Places SocketAcceptor::places_of(const std::string& host) const {
+  Places places;
+  for (const Waiting& each : pending_) {
+    if (each.host != host) continue;
+    places.wanted += each.waits_for_place;
+    if (each.socket.tls() == nullptr) continue;
+    ++places.taken;
+    if (places.oldest == nullptr || each.began < places.oldest->began) places.oldest = &each;
+  }
+  return places;
+}
+
+// Always returns false: others of its address are in the handshake.
+bool SocketAcceptor::wait_for_place(PendingSocket pending) {
+  pending->waits_for_place = true;
+  pending->deadline = reactor_.clock().now_ns() + kTlsPreambleTime;
+  reactor_.remove(pending->socket.get());
+  pending_.splice(pending_.end(), pending_, pending);  // behind those that came earlier
+  return false;
+}
+
+void SocketAcceptor::give_places(base::Nanoseconds now) {
+  std::string full;  // the last address without a place; often all are of one
+  for (PendingSocket next = pending_.begin(); next != pending_.end();) {
+    const PendingSocket pending = next++;
+    if (!pending->waits_for_place || pending->host == full) continue;
+    const Places of_host = places_of(pending->host);
+    if (of_host.taken < kHandshakesPerAddress) {
+      give_place(pending, now);
+    } else if (now < of_host.oldest->began + kPlaceTime) {
+      full = pending->host;
+    } else {
+      expire(std::find_if(pending_.begin(), pending_.end(),
+                          [&](const Waiting& each) { return &each == of_host.oldest; }),
+             fmt::format("its handshake has stood still for {} s while others of its address wait",
+                         kPlaceTime / 1'000'000'000));
+      next = pending_.begin();  // which may have been the one that has gone
+    }
+  }
+}
+
+void SocketAcceptor::give_place(PendingSocket pending, base::Nanoseconds now) {
+  pending->waits_for_place = false;
+  if (now < host_->may_try_at(pending->peer_address)) {  // others have failed meanwhile
+    queue_for_tls(pending);
+  } else if (has_left(pending->socket.get())) {
+    drop(pending, "it has left before its turn");
+  } else {
+    begin_late(pending);
+  }
+}
+
+void SocketAcceptor::begin_late(PendingSocket pending) {
   const Status added = reactor_.add(pending->socket.get(), EPOLLIN,
                                     [this, pending](uint32_t) { read_some(pending); });
   if (!added.ok()) return drop(pending, std::string(added.message()));

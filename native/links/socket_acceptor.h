@@ -3,6 +3,10 @@
 // so that the peer can be told why it is refused. Anyone on the network can connect: the number of
 // connections without a preamble, and their time, are bounded, and a flood from one address pushes out only
 // connections of that address.
+//
+// A handshake costs a signature before the peer has shown anything, so few of one address are under way at a time. The others
+// of a burst wait, unanswered; what is dropped of them has cost nothing and has not failed: its peer dials again. A handshake
+// that stands still while others wait for its place has failed.
 #pragma once
 
 #include <array>
@@ -35,9 +39,11 @@ class SocketAcceptor {
     virtual void on_other(tls::Socket socket, const std::string& peer_address) = 0;
     /// When a peer at this address may begin TLS; 0: at once.
     virtual base::Nanoseconds may_try_at(const std::string& peer_address) = 0;
+    /// Data connections that admitted peers are about to make: places beyond kWaitingLimit are for them.
+    virtual size_t expected_streams() = 0;
     /// A peer that had to wait begins now.
     virtual void on_turn(const std::string& peer_address) = 0;
-    /// TLS has failed, has taken too long, or the connection had to make room for another one of its address.
+    /// TLS has failed or has taken too long, at last when others of its address waited for its place.
     /// Do not close the socket at once: that could discard the error message that was just sent.
     virtual void on_refused(base::UniqueFd socket, const std::string& peer_address,
                             const Status& cause) = 0;
@@ -50,6 +56,12 @@ class SocketAcceptor {
   static constexpr base::Nanoseconds kTlsPreambleTime = 30'000'000'000;
   /// Most connections without a complete preamble. Beyond it, one of the address that has most is dropped.
   static constexpr size_t kWaitingLimit = 128;
+  /// Most TLS handshakes of one address that are under way at a time. A peer begins fewer at once (tls::Turns), but an address may
+  /// be that of many peers.
+  static constexpr size_t kHandshakesPerAddress = 32;
+  /// After this time a handshake loses its place if others of its address wait for one: generous to a peer whose processors are
+  /// busy with other handshakes.
+  static constexpr base::Nanoseconds kPlaceTime = 10'000'000'000;
 
   /// `credentials`: for peers that begin with TLS; null: TLS is refused.
   SocketAcceptor(EpollReactor& reactor, Listener listener,
@@ -73,18 +85,31 @@ class SocketAcceptor {
     std::string peer_address;
     std::string host;  // that of peer_address
     base::Nanoseconds deadline = 0;
-    bool queues = false;  // may not begin TLS yet; its socket is not watched meanwhile
+    base::Nanoseconds began = 0;   // TLS
+    bool queues = false;           // may not begin TLS yet; its socket is not watched meanwhile
+    bool waits_for_place = false;  // the same, since others of its address are in the handshake
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
     size_t have = 0;
   };
   using PendingSocket = std::list<Waiting>::iterator;
+  /// The handshakes of one address.
+  struct Places {
+    size_t taken = 0;
+    size_t wanted = 0;                // by those that wait
+    const Waiting* oldest = nullptr;  // that takes one
+  };
 
   void accept_some();
-  void make_room_for(const std::string& newcomer_host);
+  bool make_room_for(const std::string& newcomer_host);
   void read_some(PendingSocket pending);
   bool begin_tls(PendingSocket pending);
   bool queue_for_tls(PendingSocket pending);
   void take_turn(PendingSocket pending);
+  Places places_of(const std::string& host) const;
+  bool wait_for_place(PendingSocket pending);
+  void give_places(base::Nanoseconds now);
+  void give_place(PendingSocket pending, base::Nanoseconds now);
+  void begin_late(PendingSocket pending);
   bool start_tls(PendingSocket pending);
   void judge(PendingSocket pending);
   void answer_other(PendingSocket pending);

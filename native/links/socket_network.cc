@@ -94,31 +94,54 @@ void SocketNetwork::set_acceptor(Acceptor* acceptor) {
     base::log(LogLevel::error, "{}: cannot accept: {}", local_address_, opened.message());
 }
 
-void SocketNetwork::connect(const std::string& address,
-                            std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) {
+void SocketNetwork::connect(const std::string& address, Connected done) {
+  connect_in_turn(
+      address, false, [] { return true; }, std::move(done));
+}
+
+void SocketNetwork::connect_in_turn(const std::string& address, bool soon,
+                                    std::function<bool()> begins, Connected done) {
   const auto place = dials_.emplace(dials_.end());
   auto finished = [this, place, address, done = std::move(done)](Result<base::UniqueFd> socket) {
-    const std::unique_ptr<Dial> dial = std::move(*place);  // until this call has returned
+    Dialling dialled = std::move(*place);  // until this call has returned
     dials_.erase(place);
-    if (!socket.ok()) return done(socket.status());
-    std::string peer = reached(socket.value().get(), address);
-    const int fd = socket.value().get();
-    std::shared_ptr<tls::Stream> encryption;
-    if (credentials_ != nullptr) {
-      encryption = credentials_->dial(fd, transport::tcp::host_of(address));
-      if (encryption == nullptr) return done(Status(Code::system_error, "no memory for TLS"));
-    }
-    auto stream =
-        make_stream(tls::Socket(std::move(socket.value()), std::move(encryption)), std::move(peer));
-    if (!stream.ok()) return done(stream.status());
-    const wire::Preamble preamble = wire::control_preamble();
-    stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));
-    done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
+    on_dialled(address, std::move(socket), std::move(dialled.turn), done);
   };
-  *place = std::make_unique<Dial>(*reactor_, address, source_, std::move(finished));
+  place->dial = std::make_unique<Dial>(*reactor_, address, source_, std::move(finished));
+  place->begins = std::move(begins);
   // Deferred, because the caller does not expect an answer before this returns. If the entry still exists when the
   // command runs, it is this one: nothing else erases it.
-  reactor_->defer([place] { (*place)->start(); });
+  const auto defer = [this, place] { reactor_->defer([this, place] { begin(place); }); };
+  if (credentials_ != nullptr) {
+    const auto order = soon ? tls::Turns::Order::first : tls::Turns::Order::last;
+    place->turn = credentials_->turns().take(address, order, defer);
+    if (!place->turn.has_come()) return;
+  }
+  defer();
+}
+
+void SocketNetwork::begin(std::list<Dialling>::iterator place) {
+  if (place->begins()) return place->dial->start();
+  dials_.erase(place);
+}
+
+void SocketNetwork::on_dialled(const std::string& address, Result<base::UniqueFd> socket,
+                               tls::Turns::Turn turn, const Connected& done) {
+  if (!socket.ok()) return done(socket.status());
+  const int fd = socket.value().get();
+  std::string peer = reached(fd, address);
+  std::shared_ptr<tls::Stream> encryption;
+  if (credentials_ != nullptr) {
+    turn.connected();
+    encryption = credentials_->dial(fd, transport::tcp::host_of(address));
+    if (encryption == nullptr) return done(Status(Code::system_error, "no memory for TLS"));
+  }
+  auto stream = make_stream(tls::Socket(std::move(socket.value()), std::move(encryption)),
+                            std::move(peer), std::move(turn));
+  if (!stream.ok()) return done(stream.status());
+  const wire::Preamble preamble = wire::control_preamble();
+  stream.value()->send_raw(std::as_bytes(std::span(&preamble, 1)));
+  done(std::unique_ptr<ControlConnection>(std::make_unique<SocketConnection>(stream.value())));
 }
 
 bool SocketNetwork::run_once(base::Nanoseconds until) {
@@ -127,11 +150,13 @@ bool SocketNetwork::run_once(base::Nanoseconds until) {
   const bool unsettled = !unsettled_.empty();
   until = unsettled ? 0 : std::min(until, socket_acceptor_.next_deadline());
   if (!lingering_.empty()) until = std::min(until, lingering_.front().until);
+  if (credentials_ != nullptr) until = std::min(until, credentials_->turns().next_deadline());
   bool worked = true;
   each.run([&] { worked = reactor_->run_once(until); });
   each.run([&] { settle(); });
   const base::Nanoseconds now = reactor_->clock().now_ns();
   each.run([&] { socket_acceptor_.check_deadlines(now); });
+  if (credentials_ != nullptr) each.run([&] { credentials_->turns().advance(); });
   drop_lingering(now);
   each.rethrow();
   return worked || unsettled;
@@ -166,12 +191,14 @@ void SocketNetwork::drop_lingering(base::Nanoseconds now) {
 }
 
 Result<std::shared_ptr<ControlStream>> SocketNetwork::make_stream(tls::Socket socket,
-                                                                  std::string peer_address) {
+                                                                  std::string peer_address,
+                                                                  tls::Turns::Turn turn) {
   // Control messages are small, and the peer is waiting for them.
   const int one = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  auto stream = std::make_shared<ControlStream>(static_cast<ControlStream::Owner&>(*this),
-                                                std::move(socket), std::move(peer_address));
+  auto stream =
+      std::make_shared<ControlStream>(static_cast<ControlStream::Owner&>(*this), std::move(socket),
+                                      std::move(peer_address), std::move(turn));
   FARO_RETURN_IF_ERROR(stream->start());
   return stream;
 }
@@ -212,6 +239,10 @@ void SocketNetwork::refuse_without_tls(tls::Socket socket, const std::string& pe
 
 base::Nanoseconds SocketNetwork::may_try_at(const std::string& peer_address) {
   return acceptor_ == nullptr ? base::kForever : acceptor_->may_try_at(peer_address);
+}
+
+size_t SocketNetwork::expected_streams() {
+  return acceptor_ == nullptr ? 0 : acceptor_->expected_streams();
 }
 
 void SocketNetwork::on_turn(const std::string& peer_address) {

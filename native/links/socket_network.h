@@ -46,6 +46,9 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   void set_acceptor(Acceptor* acceptor) override;
   void connect(const std::string& address,
                std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) override;
+  void connect_in_turn(
+      const std::string& address, bool soon, std::function<bool()> begins,
+      std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) override;
   bool run_once(base::Nanoseconds until) override;
   bool lingering() const override { return !lingering_.empty(); }
   void wake() override { reactor_->wake(); }
@@ -68,11 +71,24 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
                const std::string& peer_address) override;
   void on_other(tls::Socket socket, const std::string& peer_address) override;
   base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  size_t expected_streams() override;
   void on_turn(const std::string& peer_address) override;
   void on_refused(base::UniqueFd socket, const std::string& peer_address,
                   const Status& cause) override;
 
-  Result<std::shared_ptr<ControlStream>> make_stream(tls::Socket socket, std::string peer_address);
+  using Connected = std::function<void(Result<std::unique_ptr<ControlConnection>>)>;
+  /// One that waits for its turn, or is dialled.
+  struct Dialling {
+    std::unique_ptr<Dial> dial;
+    tls::Turns::Turn turn;
+    std::function<bool()> begins;
+  };
+
+  void begin(std::list<Dialling>::iterator place);
+  void on_dialled(const std::string& address, Result<base::UniqueFd> socket, tls::Turns::Turn turn,
+                  const Connected& done);
+  Result<std::shared_ptr<ControlStream>> make_stream(tls::Socket socket, std::string peer_address,
+                                                     tls::Turns::Turn turn = {});
   void refuse_without_tls(tls::Socket socket, const std::string& peer_address);
   void settle();
   void drop_lingering(base::Nanoseconds now);
@@ -86,7 +102,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   const std::string host_identity_;
   SocketAcceptor socket_acceptor_;
   Acceptor* acceptor_ = nullptr;
-  std::list<std::unique_ptr<Dial>> dials_;
+  std::list<Dialling> dials_;
   std::vector<std::shared_ptr<ControlStream>> unsettled_;
   std::list<Lingering> lingering_;  // oldest first
   std::vector<std::byte> answer_to_others_;

@@ -11,6 +11,7 @@
 #include "faro/status.h"
 #include "tls/peer_policy.h"
 #include "tls/stream.h"
+#include "tls/turns.h"
 
 struct ssl_ctx_st;
 
@@ -38,6 +39,8 @@ class Credentials {
   /// The same for a peer that need not show a certificate, and proves otherwise who it is.
   std::shared_ptr<Stream> accept_anyone(int fd);
 
+  /// Of the connections that this side dials. Threads: the network thread.
+  Turns& turns() { return turns_; }
   /// Until the certificate ends that is shown now.
   int64_t seconds_left();
 
@@ -79,6 +82,7 @@ class Credentials {
   std::mutex mutex_;
   std::string state_;  // of the files when they were read last
   Context context_;
+  Turns turns_;
 };
 
 }  // namespace faro::tls

@@ -175,7 +175,7 @@ void Stream::note_failure() {
     failure_ = {Code::connect_failed,
                 "closed by the peer in the TLS handshake (it may have security.tls = off)"};
   } else if (last == 0) {
-    failure_ = {Code::peer_lost, std::strerror(error)};
+    failure_ = {established_ ? Code::peer_lost : Code::connect_failed, std::strerror(error)};
   } else if (ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
     const long why = SSL_get_verify_result(session_.get());
     failure_ =

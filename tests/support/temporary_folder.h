@@ -1,6 +1,8 @@
 // TemporaryFolder: an empty folder in memory for a test, removed with what is in it.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -15,7 +17,9 @@ class TemporaryFolder {
     if (mkdtemp(name.data()) == nullptr) std::abort();
     path_ = name;
   }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  ~TemporaryFolder() {
+    if (getpid() == process_) std::filesystem::remove_all(path_);  // not in a forked child
+  }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
@@ -23,6 +27,7 @@ class TemporaryFolder {
   bool empty() const { return std::filesystem::is_empty(path_); }
 
  private:
+  const pid_t process_ = getpid();
   std::string path_;
 };
 

@@ -146,7 +146,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
       ASSERT_TRUE(said > 0 || errno == EAGAIN);
       if (said > 0) unsaid = unsaid.subspan(static_cast<size_t>(said));
       const std::vector<base::UniqueFd> outsiders = flood(during);
-      wait([&] { return is_closed(outsiders.front()); });
+      wait([&] { return std::ranges::any_of(outsiders, is_closed); });
       if (HasFailure()) return;
     }
     wait([&] { return let_in_ == 1; });
@@ -166,6 +166,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
   std::unique_ptr<EpollReactor> reactor_ = EpollReactor::create(clock()).value();
   std::optional<SocketAcceptor> socket_acceptor_;
   base::Nanoseconds may_try_at_ = 0;
+  size_t expected_streams_ = 0;
   base::Nanoseconds next_turn_at_ = 0;  // may_try_at_ from the next turn on
   std::vector<std::string> turns_;
   int let_in_ = 0;
@@ -181,6 +182,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
     ADD_FAILURE();
   }
   base::Nanoseconds may_try_at(const std::string&) override { return may_try_at_; }
+  size_t expected_streams() override { return expected_streams_; }
   void on_turn(const std::string& from) override {
     turns_.push_back(from);
     may_try_at_ = next_turn_at_;
@@ -255,13 +257,68 @@ TEST_F(ConnectionsThatBegin, one_that_stays_in_the_handshake_has_failed_after_a_
   EXPECT_EQ(refused_[0].code(), Code::authentication_failed);
 }
 
-TEST_F(ConnectionsThatBegin, who_pushes_out_its_own_handshakes_has_failed) {
-  std::vector<base::UniqueFd> outsiders;
-  for (size_t i = 0; i <= SocketAcceptor::kWaitingLimit; ++i) {
-    outsiders.push_back(dial(socket_acceptor_->address()));
-    EXPECT_TRUE(begins(outsiders.back()));
-    EXPECT_EQ(refused_.size(), i / SocketAcceptor::kWaitingLimit);
-  }
+TEST_F(ConnectionsThatBegin, few_of_an_address_are_in_the_handshake_at_a_time) {
+  const std::vector<base::UniqueFd> callers =
+      begin_several(SocketAcceptor::kHandshakesPerAddress + 1, true);
+  for (size_t i = 0; i < SocketAcceptor::kHandshakesPerAddress; ++i)
+    wait([&] { return is_answered(callers[i]); });
+  reactor_->run_once(clock().now_ns());
+  EXPECT_FALSE(is_answered(callers.back()) || is_closed(callers.back()));
+  const base::UniqueFd other = dial(socket_acceptor_->address(), "127.0.0.2");
+  EXPECT_TRUE(begins(other)) << "it waits for another address";
+}
+
+TEST_F(ConnectionsThatBegin, who_waits_for_a_place_has_that_of_one_whose_handshake_is_over) {
+  std::vector<base::UniqueFd> callers =
+      begin_several(SocketAcceptor::kHandshakesPerAddress + 1, true);
+  wait([&] { return is_answered(callers.front()); });
+  callers.front().reset();
+  wait([&] { return refused_.size() == 1; });
+  socket_acceptor_->check_deadlines(clock().now_ns());
+  wait([&] { return is_answered(callers.back()); });
+}
+
+TEST_F(ConnectionsThatBegin, who_leaves_before_its_turn_has_not_failed) {
+  std::vector<base::UniqueFd> callers =
+      begin_several(SocketAcceptor::kHandshakesPerAddress + 2, true);
+  callers[SocketAcceptor::kHandshakesPerAddress].reset();
+  callers.front().reset();
+  wait([&] { return refused_.size() == 1; });  // in the handshake
+  socket_acceptor_->check_deadlines(clock().now_ns());
+  wait([&] { return is_answered(callers.back()); });
+  EXPECT_EQ(refused_.size(), 1u);
+}
+
+TEST_F(ConnectionsThatBegin, who_stands_still_while_others_of_its_address_wait_has_failed) {
+  const std::vector<base::UniqueFd> callers =
+      begin_several(SocketAcceptor::kHandshakesPerAddress + 1, true);
+  socket_acceptor_->check_deadlines(clock().now_ns());
+  EXPECT_TRUE(refused_.empty());
+  const base::Nanoseconds next = socket_acceptor_->next_deadline();
+  EXPECT_LE(next, clock().now_ns() + SocketAcceptor::kPlaceTime);
+  socket_acceptor_->check_deadlines(next);
+  ASSERT_EQ(refused_.size(), 1u);
+  test::expect_error(refused_[0], Code::authentication_failed, {"has stood still"});
+  wait([&] { return is_answered(callers.back()); });
+}
+
+// As of a node that opens a thousand channels.
+TEST_F(ConnectionsThatBegin, who_pushes_out_its_own_has_not_failed) {
+  const std::vector<base::UniqueFd> callers =
+      begin_several(4 * SocketAcceptor::kWaitingLimit, true);
+  EXPECT_TRUE(refused_.empty());
+  size_t closed = 0;
+  for (const base::UniqueFd& each : callers) closed += is_closed(each);
+  EXPECT_GE(closed, 3 * SocketAcceptor::kWaitingLimit);
+  for (size_t i = 0; i < SocketAcceptor::kHandshakesPerAddress; ++i)
+    EXPECT_FALSE(is_closed(callers[i])) << "one in the handshake has lost its place";
+}
+
+TEST_F(ConnectionsThatBegin, data_connections_of_admitted_peers_have_places_of_their_own) {
+  expected_streams_ = SocketAcceptor::kWaitingLimit;
+  const std::vector<base::UniqueFd> callers =
+      begin_several(2 * SocketAcceptor::kWaitingLimit, true);
+  for (const base::UniqueFd& each : callers) EXPECT_FALSE(is_closed(each));
 }
 
 TEST_F(ConnectionsThatBegin, who_is_pushed_out_of_the_handshake_by_others_has_not_failed) {

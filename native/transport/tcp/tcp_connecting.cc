@@ -3,8 +3,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,12 +15,55 @@
 #include "wire/preamble.h"
 
 namespace faro::transport::tcp {
+namespace {
+
+// A peer that has no place for a connection has one a few handshakes later. One that closes each of these does not want them.
+constexpr int kDropsLimit = 8;
+constexpr long kFirstPauseNs = 10'000'000;
+constexpr long kLongestPauseNs = 250'000'000;
+
+// The peer, or something on the way, has closed a connection that it had let come about.
+bool is_drop(int error) { return error == ECONNRESET || error == ECONNABORTED || error == EPIPE; }
+
+}  // namespace
 
 Status TcpConnecting::start() {
   if (!context_.initiator) return {};
   FARO_ASSIGN_OR_RETURN(addresses_, resolve(context_.peer_address));
-  dial_next();
+  take_turn();
   return status_;
+}
+
+// Without TLS there is nothing to take turns for.
+void TcpConnecting::take_turn() {
+  if (credentials_ == nullptr) return dial_all();
+  const auto dial = [weak = std::weak_ptr<TcpConnecting*>(self_)] {
+    if (const auto self = weak.lock()) (*self)->dial_all();
+  };
+  turn_ = credentials_->turns().take(context_.peer_address, tls::Turns::Order::first,
+                                     [reactor = context_.reactor, dial] { reactor->defer(dial); });
+  if (turn_.has_come()) dial_all();
+}
+
+void TcpConnecting::dial_all() {
+  next_address_ = 0;
+  dial_next();
+}
+
+// Returns false if there is no later: the peer has dropped too many.
+bool TcpConnecting::dial_later() {
+  if (drops_ >= kDropsLimit) return false;
+  const long pause = std::min(kFirstPauseNs << drops_++, kLongestPauseNs);
+  pause_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  const itimerspec after{{}, {0, pause}};
+  if (!pause_.valid() || timerfd_settime(pause_.get(), 0, &after, nullptr) != 0) return false;
+  const Status added = context_.reactor->add(pause_.get(), EPOLLIN, [this](uint32_t) {
+    context_.reactor->remove(pause_.get());
+    pause_.reset();
+    take_turn();
+  });
+  if (!added.ok()) pause_.reset();
+  return added.ok();
 }
 
 Status TcpConnecting::on_stream(DataStream stream) {
@@ -44,7 +89,8 @@ void TcpConnecting::dial_next() {
   Status last = base::error(Code::connect_failed, "no address of {}", context_.peer_address);
   while (next_address_ < addresses_.size()) {
     const SocketAddress& address = addresses_[next_address_++];
-    fd_ = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fd_ = base::above_standard(
+        socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd_ >= 0 && source_) leave_from(fd_, *source_, address);
     if (fd_ >= 0 && (connect(fd_, address.get(), address.length) == 0 || errno == EINPROGRESS)) {
       last = context_.reactor->add(fd_, EPOLLOUT, [this](uint32_t) { on_dialled(); });
@@ -57,6 +103,7 @@ void TcpConnecting::dial_next() {
     }
     close_socket();
   }
+  turn_.end();
   status_ = last;
 }
 
@@ -71,8 +118,10 @@ void TcpConnecting::on_dialled() {
   int error = 0;
   socklen_t length = sizeof error;
   if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  if (is_drop(error)) return was_dropped(dial_error(error));
   if (error != 0) return dial_failed(dial_error(error));
   if (credentials_ != nullptr) {
+    turn_.connected();
     tls_ = credentials_->dial(fd_, context_.peer_host);
     if (tls_ == nullptr) return dial_failed(dial_error(ENOMEM));
   }
@@ -87,13 +136,17 @@ void TcpConnecting::introduce() {
   const ssize_t sent = tls_ != nullptr ? tls_->send({&piece, 1})
                                        : send(fd_, &preamble, sizeof preamble, MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(sizeof preamble)) {
+    turn_.end();
     status_ = tune();
     if (status_.ok()) watch_for_refusal();
     connected_ = status_.ok();
   } else if (tls_ != nullptr && errno == EAGAIN) {
     wait_for_handshake();
+  } else if (tls_ != nullptr && errno == EPROTO) {
+    const Status why = tls_error();
+    why.code() == Code::connect_failed ? was_dropped(why) : dial_failed(why);
   } else {
-    dial_failed(tls_ != nullptr && errno == EPROTO ? tls_error() : dial_error(errno));
+    is_drop(errno) ? was_dropped(dial_error(errno)) : dial_failed(dial_error(errno));
   }
 }
 
@@ -116,11 +169,14 @@ void TcpConnecting::watch_for_refusal() {
     std::byte unread{};
     const iovec piece{&unread, sizeof unread};
     const bool tls_failed = tls_ != nullptr && tls_->receive({&piece, 1}) < 0 && errno == EPROTO;
-    status_ = tls_failed
-                  ? tls_error()
-                  : base::error(Code::connect_failed,
-                                "data connection to {}: closed by the peer, whose log may say why",
-                                to_string(addresses_[next_address_ - 1]));
+    const Status why =
+        tls_failed ? tls_error()
+                   : base::error(Code::connect_failed,
+                                 "data connection to {}: closed by the peer, whose log may say why",
+                                 to_string(addresses_[next_address_ - 1]));
+    // With TLS the peer has not read the preamble before its part of the handshake is over.
+    if (tls_ != nullptr && why.code() == Code::connect_failed) return was_dropped(why);
+    status_ = why;
     close_socket();
   });
   registered_ = status_.ok();
@@ -132,14 +188,23 @@ void TcpConnecting::dial_failed(const Status& why) {
   if (next_address_ < addresses_.size()) {
     dial_next();
   } else {
+    turn_.end();
     status_ = why;
   }
 }
 
+void TcpConnecting::was_dropped(const Status& why) {
+  close_socket();
+  turn_.end();
+  if (!dial_later()) status_ = why;
+}
+
 Status TcpConnecting::tls_error() const {
   const Status why = tls_->failure();
-  return base::error(why.code(), "data connection to {}: {}",
-                     to_string(addresses_[next_address_ - 1]), why.message());
+  // A connection that breaks before the link is up was not made.
+  const Code code = why.code() == Code::peer_lost ? Code::connect_failed : why.code();
+  return base::error(code, "data connection to {}: {}", to_string(addresses_[next_address_ - 1]),
+                     why.message());
 }
 
 Status TcpConnecting::tune() {
@@ -149,6 +214,11 @@ Status TcpConnecting::tune() {
     return base::error(Code::system_error, "TCP_NODELAY: {}", std::strerror(errno));
   }
   return {};
+}
+
+void TcpConnecting::give_up() {
+  if (pause_.valid()) context_.reactor->remove(pause_.get());
+  close_socket();
 }
 
 void TcpConnecting::close_socket() {

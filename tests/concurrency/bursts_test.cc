@@ -1,0 +1,21 @@
+// Bursts of a size that takes seconds. tests/system/bursts_test.cc has them at full size.
+#include "support/burst.h"
+
+namespace faro::test {
+namespace {
+
+class Burst : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(over, Burst, testing::Values("shm", "tcp", "tls", "tls_shm"),
+                         [](const auto& over) { return over.param; });
+
+TEST_P(Burst, of_channels_opens) { expect_burst_opens(GetParam(), 300); }
+
+TEST_P(Burst, of_channels_opens_and_is_mended_through_cuts) {
+  expect_burst_opens_through_cuts(GetParam(), 100);
+}
+
+TEST_P(Burst, of_nodes_opens_a_session) { expect_session_opens(GetParam(), 12); }
+
+}  // namespace
+}  // namespace faro::test
