@@ -5,12 +5,14 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "base/return_if_error.h"
 #include "c/errors.h"
 #include "c/handles.h"
 #include "c/sized.h"
 
 using namespace faro::c;
+namespace base = faro::base;
 using faro::Code;
 using faro::Outcome;
 using faro::Result;
@@ -59,7 +61,8 @@ bool put(const faro_shuffle& shuffle, uint32_t receiver, const void* row, size_t
     cursor.at += sizeof length;
     ++frames.row_counts[receiver];
   }
-  if (bytes > 0) std::memcpy(cursor.at, row, bytes);
+  faro::detail::copy_row(reinterpret_cast<std::byte*>(cursor.at),
+                         static_cast<const std::byte*>(row), bytes);
   cursor.at += bytes;
   return true;
 }
@@ -143,6 +146,11 @@ faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t 
 faro_code faro_sender_commit(faro_shuffle* shuffle, size_t bytes) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(sender_of(shuffle).status());
+    const std::span<std::byte> claimed = shuffle->claim.data();
+    if (claimed.data() != nullptr && bytes > claimed.size()) {  // SIZE_MAX means all in C++
+      return base::error(Code::invalid_argument, "a commit of {} bytes of a claim of {}", bytes,
+                         claimed.size());
+    }
     return shuffle->claim.commit(bytes);
   });
 }

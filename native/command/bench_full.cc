@@ -8,6 +8,8 @@
 //                  one by one, as objects by a codec; tcp; Java NIO sockets. Only with --java
 //   unpinned       4 × 2 and 8 × 1, 5 M integers: shm, tcp, sockets
 //   variable-rows  rows of 100 bytes with a length each, 2 × 1 on one processor: written and read
+//   run-time-width rows of 8 to 128 bytes, one at a time, a worker to itself on one processor: CPU of a width given at run
+//                  time against that of a compiled type, at the sender (send, write, broadcast) and at the receiver
 //   idle           8 × 1, every worker waits 10 s for nothing; then a small job to see that all is well
 //   connect        8 × 2, from the first node that begins to the last that is connected, without and with a secret
 #include <fmt/format.h>
@@ -30,6 +32,7 @@
 #include "command/text.h"
 #include "command/version.h"
 #include "lab/bench/cpu_pin.h"
+#include "lab/bench/run_time_width.h"
 #include "lab/bench/temporary_secret.h"
 #include "lab/bench/two_stage.h"
 #include "lab/bench/variable_rows.h"
@@ -106,7 +109,7 @@ class FullBench {
     bool is_pinned;  // to one processor
     Status (FullBench::*run)();
   };
-  static const std::array<Part, 8> kParts;
+  static const std::array<Part, 9> kParts;
 
   std::optional<uint32_t> cpu() const { return is_pinned_ ? std::optional(cpu_) : std::nullopt; }
 
@@ -275,6 +278,32 @@ class FullBench {
     return Status::Ok();
   }
 
+  Status run_run_time_width() {
+    using Way = bench::RowWay;
+    for (const uint32_t row_bytes : bench::kRowWidths) {
+      const bench::RunTimeWidthJob job{row_bytes, kWideBytes / 10 / row_bytes, 2 * kLaps};
+      line_.begin(fmt::format("rows of {} bytes, width given at run time", row_bytes));
+      FARO_ASSIGN_OR_RETURN(const bench::RunTimeWidthFigures all,
+                            bench::run_run_time_width(job, config_));
+      note_verified(all.verified);
+      const auto add_ratio = [&](std::string_view id, std::string_view what, double ns,
+                                 double typed_ns) {
+        add({fmt::format("run_time_width_{}_{}", id, row_bytes),
+             fmt::format(
+                 "rows of {} bytes, width given at run time: {}, CPU against a compiled type",
+                 row_bytes, what),
+             " ×", 1.2, false, ns / typed_ns});
+      };
+      const double typed_ns = all.sent(Way::typed);
+      add_ratio("send", "send", all.sent(Way::bytes), typed_ns);
+      add_ratio("write", "write", all.sent(Way::in_place), typed_ns);
+      add_ratio("broadcast", "broadcast", all.sent(Way::bytes_broadcast),
+                all.sent(Way::typed_broadcast));
+      add_ratio("receive", "each_row", all.received(Way::bytes), all.received(Way::typed));
+    }
+    return Status::Ok();
+  }
+
   Status run_idle() {
     const TwoStageJob job{8, 1, kSmallRows};
     const bench::FaroOptions faro{.config = config_, .idle_ns = kIdleNs};
@@ -360,13 +389,14 @@ class FullBench {
   bool is_pinned_ = false;
 };
 
-const std::array<FullBench::Part, 8> FullBench::kParts = {{
+const std::array<FullBench::Part, 9> FullBench::kParts = {{
     {"pinned", true, &FullBench::run_pinned},
     {"widths", true, &FullBench::run_widths},
     {"tcp", true, &FullBench::run_tcp},
     {"java", true, &FullBench::run_java},
     {"unpinned", false, &FullBench::run_unpinned},
     {"variable-rows", true, &FullBench::run_variable},
+    {"run-time-width", true, &FullBench::run_run_time_width},
     {"idle", false, &FullBench::run_idle},
     {"connect", false, &FullBench::run_connect},
 }};

@@ -367,8 +367,8 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
     starve(*channel, needed, wanted);
     return {};
   }
-  return {channel->claimed.data + kHeaderBytes,
-          std::min<size_t>(channel->claimed.bytes - kHeaderBytes, std::max(least, most))};
+  channel->granted = std::min<size_t>(channel->claimed.bytes - kHeaderBytes, std::max(least, most));
+  return {channel->claimed.data + kHeaderBytes, channel->granted};
 }
 
 Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {
@@ -378,9 +378,9 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {
     refuse(*channel, Code::wrong_state, "a commit without a claim");
     return Outcome::failed;
   }
-  const uint32_t claimed = channel->claimed.bytes - kHeaderBytes;
-  if (bytes > claimed) {
-    refuse(*channel, Code::invalid_argument, "a commit of {} bytes, of {} claimed", bytes, claimed);
+  if (bytes > channel->granted) {
+    refuse(*channel, Code::invalid_argument, "a commit of {} bytes, of {} claimed", bytes,
+           channel->granted);
     return Outcome::failed;
   }
   channel->misuse = Status::Ok();

@@ -54,7 +54,8 @@ struct Channel {
   HeldFrames held;            // frames that were not released
   uint32_t wanted_least = 0;  // of the claim that found no room; with the header
   uint32_t wanted_most = 0;
-  ring::Claim claimed;  // the last one
+  ring::Claim claimed;  // the last one: of the ring, which rounds up
+  size_t granted = 0;   // of it to the engine, without the header
   Status misuse{};      // why the last claim or commit was refused
   Status idle{};        // why this side drains it of its own accord
   bool is_loud =

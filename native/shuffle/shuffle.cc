@@ -49,7 +49,8 @@ void Shuffle::describe(ShuffleSender& sender) const {
   sender.cursors_ = core_->sender()->cursors();
   sender.frame_rows_ = core_->sender()->frame_rows();
   sender.receiver_count_ = core_->receiver_count();
-  sender.inlined_receivers_ = spec().row_bytes == 0 ? sender.receiver_count_ : 0;
+  sender.row_bytes_ = spec().row_bytes;
+  sender.receivers_by_length_ = sender.row_bytes_ == 0 ? sender.receiver_count_ : 0;
 }
 
 detail::SendKernels Shuffle::kernels() const { return core_->sender()->kernels(); }

@@ -615,12 +615,26 @@ static void put(faro_shuffle* shuffle, const faro_open_frames* frames, uint32_t 
   cursor->at += bytes;
 }
 
+/* A commit of more than was claimed is refused, whatever -1 of a binding becomes; the claim stays. */
+static void refuse_commits(faro_shuffle* shuffle, uint32_t receiver, size_t bytes) {
+  faro_claim claim = {.size = sizeof claim};
+  DONE(faro_sender_claim(shuffle, receiver, bytes, FARO_WAIT_FOREVER, &claim));
+  const size_t too_many[] = {bytes + 1, bytes + 47, SIZE_MAX - 1, SIZE_MAX, (size_t)-16};
+  for (size_t i = 0; i < sizeof too_many / sizeof *too_many; ++i)
+    REFUSED(faro_sender_commit(shuffle, too_many[i]), FARO_CODE_INVALID_ARGUMENT);
+  memset(claim.data, 7, bytes);
+  OK(faro_sender_abort(shuffle));
+  REFUSED(faro_sender_commit(shuffle, SIZE_MAX), FARO_CODE_WRONG_STATE);
+}
+
 static void put_rows(struct cluster* cluster, int node, uint32_t stage, uint32_t row_bytes) {
   faro_shuffle* shuffle = open_shuffle(cluster, node, stage, row_bytes);
   faro_open_frames frames = {.size = sizeof frames};
   OK(faro_sender_open_frames(shuffle, &frames));
   CHECK(frames.receiver_count == kNodes && frames.row_bytes == row_bytes &&
         frames.cursor_bytes == sizeof(faro_cursor));
+  refuse_commits(shuffle, 0, row_bytes != 0 ? row_bytes : 13);
+  if (row_bytes == 0) refuse_commits(shuffle, 0, 200000);
   char row[256];
   uint64_t sent = 0;
   for (uint32_t i = 0; i < 3000; ++i) {
@@ -1350,6 +1364,10 @@ static void carries_frames_over_channels(void) {
   DONE(faro_poller_claim(client.poller, to_server, 1, SIZE_MAX, &claim));
   CHECK(claim.bytes == 2048 - 16);
   REFUSED(faro_poller_commit(client.poller, to_server, SIZE_MAX, FARO_NOTICE_LOUD),
+          FARO_CODE_INVALID_ARGUMENT);
+  OK(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD));
+  DONE(faro_poller_claim(client.poller, to_server, 1, 1, &claim));
+  REFUSED(faro_poller_commit(client.poller, to_server, 2, FARO_NOTICE_LOUD),
           FARO_CODE_INVALID_ARGUMENT);
   OK(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD));
 

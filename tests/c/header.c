@@ -5,6 +5,8 @@
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
 #define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field)
 
+_Static_assert(FARO_WAIT_NONE == INT64_MIN && FARO_WAIT_FOREVER == INT64_MAX, "of int64_t");
+
 SIZE(faro_query_id, 24);
 AT(faro_query_id, counter, 0);
 AT(faro_query_id, incarnation, 8);

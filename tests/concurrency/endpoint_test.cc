@@ -431,6 +431,25 @@ TEST_P(OpenChannel, refuses_frames_that_it_cannot_take) {
   EXPECT_EQ(poller.status(at_client_).code(), Code::wrong_state);
 }
 
+// Rings round up what is claimed: that is not the engine's.
+TEST_P(OpenChannel, takes_no_more_of_a_claim_than_it_gave) {
+  connect({.send_bytes = 4096, .receive_bytes = 4096});
+  Poller& poller = client_.poller();
+  for (size_t bytes = 0; bytes <= 130; ++bytes) {
+    ASSERT_EQ(poller.claim(at_client_, bytes, bytes).size(), bytes);
+    for (size_t more = 1; more < 64; ++more) {
+      EXPECT_EQ(poller.commit(at_client_, bytes + more), Outcome::failed) << bytes << "+" << more;
+      EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
+    }
+  }
+  const std::span<std::byte> claim = poller.claim(at_client_, 4, 4);  // stays
+  std::memcpy(claim.data(), "last", 4);
+  EXPECT_EQ(poller.commit(at_client_, 5), Outcome::failed);
+  EXPECT_EQ(poller.commit(at_client_, 4), Outcome::done);
+  poller.post();
+  server_.expect_frame("last");
+}
+
 TEST_P(OpenChannel, forgets_a_refusal_with_the_next_claim_and_commit) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   Poller& poller = client_.poller();

@@ -1,6 +1,8 @@
 // Batch: rows that were received.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -73,35 +75,31 @@ class Batch {
   class RowIterator {
    public:
     std::span<const std::byte> operator*() const noexcept { return row_; }
-    RowIterator& operator++() noexcept { return load(), *this; }
+    RowIterator& operator++() noexcept {
+      if (row_bytes_ == 0) return load(), *this;
+      row_ = {row_.data() + row_bytes_, row_bytes_};
+      --left_;
+      return *this;
+    }
     /// Two of one batch are equal if as many rows are left.
     bool operator==(const RowIterator& other) const noexcept { return left_ == other.left_; }
 
    private:
     friend class Batch;
-    // left_ counts the row that is loaded: the last ++ brings it to 0. Lengths are loaded once and
-    // checked: a peer on the same machine could change them meanwhile.
+    // The next row, with its length in front. left_ counts the row that is loaded: the last ++ brings it to 0. Lengths are
+    // loaded once and checked: a peer on the same machine could change them meanwhile.
     void load() noexcept {
       if (left_ > 0) --left_;
       if (left_ == 0) return;
-      size_t length = row_bytes_;
       const auto available = static_cast<size_t>(end_ - at_);
-      if (row_bytes_ == 0) {
-        uint32_t stored;
-        if (available < sizeof stored) {
-          left_ = 0;
-          return;
-        }
-        std::memcpy(&stored, at_, sizeof stored);
-        at_ += sizeof stored;
-        length = stored;
-      }
-      if (static_cast<size_t>(end_ - at_) < length) {
+      uint32_t length = 0;
+      if (available >= sizeof length) std::memcpy(&length, at_, sizeof length);
+      if (available < sizeof length || available - sizeof length < length) {
         left_ = 0;
         return;
       }
-      row_ = {at_, length};
-      at_ += length;
+      row_ = {at_ + sizeof length, length};
+      at_ += sizeof length + length;
     }
     const std::byte* at_ = nullptr;
     const std::byte* end_ = nullptr;

@@ -32,6 +32,9 @@
  * Threads. What belongs to a worker (its shuffles, batches and claims) is used by one thread at a time: the one that owns
  * the worker. Where it is said, any thread may call. No handle may be destroyed while a call that was given it is under way.
  *
+ * Constants belong to enums with a name, which no argument has as its type: those are int32_t. What is a macro has a value of
+ * literals alone. So generators of bindings (bindgen, cgo, cffi) see all of them.
+ *
  * Text is UTF-8 and ends with a zero byte. What the library is given it copies before the call returns.
  */
 #ifndef FARO_C_H
@@ -59,7 +62,7 @@ const char* faro_version(void);
 
 /* What went wrong. The numbers are those of faro/codes.def, of C++ and of Java. */
 typedef int32_t faro_code;
-enum {
+enum faro_codes {
   FARO_CODE_OK = 0,
   FARO_CODE_INVALID_ARGUMENT = 1,  /* an argument is outside what the call accepts */
   FARO_CODE_DEADLINE_EXCEEDED = 2, /* the deadline passed before the operation was done */
@@ -91,7 +94,7 @@ enum {
 
 /* The largest thing that is broken; tells the caller how to react. */
 typedef int32_t faro_category;
-enum {
+enum faro_categories {
   FARO_CATEGORY_NONE = 0,
   FARO_CATEGORY_OPERATION = 1, /* the call was refused, everything else goes on */
   FARO_CATEGORY_QUERY = 2,     /* this query has ended on every participant; others go on */
@@ -102,7 +105,7 @@ enum {
 
 /* What a call of the data path answers. All but FAILED are normal results. */
 typedef int32_t faro_outcome;
-enum {
+enum faro_outcomes {
   FARO_OUTCOME_DONE = 0,
   FARO_OUTCOME_WOULD_WAIT = 1, /* nothing now, and FARO_WAIT_NONE was given */
   FARO_OUTCOME_HOLDING = 2,    /* it would wait, but the worker holds batches: release them first */
@@ -149,13 +152,15 @@ const char* faro_outcome_name(faro_outcome outcome);
  * `wait_ns`, the last argument but outputs of every call that can wait: nanoseconds, or one of these two. When the limit
  * has passed, the call answers FARO_OUTCOME_DEADLINE (or FARO_CODE_DEADLINE_EXCEEDED). Every other negative number is
  * INVALID_ARGUMENT. */
-#define FARO_WAIT_NONE INT64_MIN    /* tries once; WOULD_WAIT if it would have to wait */
-#define FARO_WAIT_FOREVER INT64_MAX /* until it is done, cancelled, or a peer is lost */
+/* INT64_MIN and INT64_MAX, written so that generators of bindings see their values. */
+#define FARO_WAIT_NONE \
+  (-9223372036854775807L - 1)                  /* tries once; WOULD_WAIT if it would have to wait */
+#define FARO_WAIT_FOREVER 9223372036854775807L /* until it is done, cancelled, or a peer is lost */
 
 /* --- Log */
 
 /* As faro::LogLevel. */
-enum {
+enum faro_log_levels {
   FARO_LOG_DEBUG = 0,
   FARO_LOG_INFO = 1,
   FARO_LOG_WARNING = 2,
@@ -430,7 +435,7 @@ faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* cont
 
 /* What faro_worker_arm tries, as faro::Progress: all that the worker could do, or one call that is repeated until it is
  * done, by a coroutine that does nothing else meanwhile. */
-enum { FARO_PROGRESS_TURN = 0, FARO_PROGRESS_CALL = 1 };
+enum faro_progress_kinds { FARO_PROGRESS_TURN = 0, FARO_PROGRESS_CALL = 1 };
 /* `progress` tries what there is to do, with FARO_WAIT_NONE, and answers whether it has done anything; it is called at most
  * twice. Answers done: there was progress, call again; would_wait: the worker is armed, exactly one readiness event comes;
  * holding: release the batches first; failed. Blocks: never. */
@@ -522,7 +527,7 @@ faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_
                                    int64_t wait_ns);
 
 /* How rows are hashed: faro::FinalizerHash, faro::MultiplicativeHash. */
-enum { FARO_HASH_FINALIZER = 0, FARO_HASH_MULTIPLICATIVE = 1 };
+enum faro_hashes { FARO_HASH_FINALIZER = 0, FARO_HASH_MULTIPLICATIVE = 1 };
 /* Sends rows of 8 bytes, each to the receiver that its value belongs to, as faro_partition says. `sent`: how many, the
  * first ones. Errors: invalid_argument if row_bytes of the shuffle is not 8. */
 faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const uint64_t* rows, size_t row_count,
@@ -547,7 +552,8 @@ typedef struct faro_claim {
  * fails with wrong_state. */
 faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
                                int64_t wait_ns, faro_claim* claim);
-/* Sends the first `bytes` bytes of the claimed row. Blocks: never. Errors: as faro::RowClaim::commit. */
+/* Sends the first `bytes` bytes of the claimed row. Blocks: never. Errors: as faro::RowClaim::commit; SIZE_MAX does not stand for
+ * all of them: it is more than was claimed. */
 faro_code faro_sender_commit(faro_shuffle* shuffle, size_t bytes);
 /* The claimed row never existed. Nothing happens if there is none. */
 faro_code faro_sender_abort(faro_shuffle* shuffle);
@@ -832,7 +838,7 @@ faro_code faro_poller_connect(faro_poller* poller, const char* address,
                               const faro_channel_spec* spec, faro_channel_id* channel);
 
 /* As faro::ChannelEvent::Kind. */
-enum {
+enum faro_channel_event_kinds {
   FARO_CHANNEL_OPENED = 0, /* there are rings: claim and frames from now on */
   FARO_CHANNEL_FRAME =
       1, /* the peer has sent `data`, which stays in place until faro_poller_release */
@@ -870,7 +876,7 @@ typedef struct faro_channel_claim {
 faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, size_t least,
                                size_t most, faro_channel_claim* claim);
 /* As faro::Notice. */
-enum {
+enum faro_notices {
   FARO_NOTICE_LOUD = 0, /* the peer's poller is woken for the frame, if it sleeps */
   FARO_NOTICE_QUIET = 1 /* it is not: the peer can do without it for now */
 };
@@ -883,7 +889,7 @@ faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_
 faro_code faro_poller_post(faro_poller* poller);
 
 /* As faro::WakeFor: what ends a wait, beside a channel that opens or has ended, and faro_poller_wake. */
-enum {
+enum faro_wake_reasons {
   FARO_WAKE_FOR_NOTHING = 0,
   FARO_WAKE_FOR_FRAMES =
       1, /* also the end of a channel that either side drains, behind the last frame: wait for these until it has closed */
@@ -914,7 +920,7 @@ faro_code faro_poller_try_enter(faro_poller* poller, int32_t* entered);
 faro_code faro_poller_leave(faro_poller* poller);
 
 /* As faro::Closing. */
-enum {
+enum faro_closings {
   FARO_CLOSING_DRAIN =
       0, /* what both sides have committed arrives first; then both get the `closed` event */
   FARO_CLOSING_NOW = 1 /* at once; frames that were not taken are lost */

@@ -1,6 +1,8 @@
 // Handles of faro/c.h for C++ objects, for programs that use both: the native side of Java, for one.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <memory>
 #include <string>
 

@@ -1,6 +1,8 @@
 // Cancellation: ends a call that waits, from another thread.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <memory>
 
 #pragma GCC visibility push(default)

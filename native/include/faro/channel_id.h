@@ -1,6 +1,8 @@
 // ChannelId: names a channel of an endpoint.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 
 #pragma GCC visibility push(default)

@@ -1,6 +1,8 @@
 // Config: all settings of a session, by name, with where each value came from.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>

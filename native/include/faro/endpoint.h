@@ -11,6 +11,8 @@
 //       …                                                                 // opened, frame, room, closed
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

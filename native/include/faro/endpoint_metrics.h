@@ -2,6 +2,8 @@
 // moment.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>

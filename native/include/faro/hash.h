@@ -2,6 +2,8 @@
 // that nodes written in C++ and Java agree where a key belongs.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

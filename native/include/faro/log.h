@@ -1,6 +1,8 @@
 // Where Faro's log lines go.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 #include <functional>
 #include <string_view>

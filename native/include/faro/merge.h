@@ -1,6 +1,8 @@
 // MergingReceiver: sorted streams, merged.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

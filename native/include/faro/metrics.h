@@ -2,6 +2,8 @@
 // are of about one moment.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>

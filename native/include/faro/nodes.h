@@ -1,6 +1,8 @@
 // Nodes that come and go while a session is open.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,8 @@
 // ShuffleOperator: the polling process of the paper (§2.1) as a ready operator.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <algorithm>
 #include <concepts>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Outcome: what a call of the data path answers.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,8 @@
 // QueryId: names a query over the life of a cluster.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <compare>
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,8 @@
 // ShuffleReceiver: the receiving side of a shuffle.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 
 #include "faro/batch.h"

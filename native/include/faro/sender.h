@@ -2,6 +2,8 @@
 // place.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "faro/detail/copy_row.h"
 #include "faro/detail/scatter.h"
 #include "faro/outcome.h"
 #include "faro/status.h"
@@ -69,7 +72,8 @@ class RowClaim {
   std::span<std::byte> data_;
 };
 
-/// The sending side of a shuffle at one worker, for rows as bytes. RowSender is faster for rows of one type.
+/// The sending side of a shuffle at one worker, for rows as bytes. Where their width is known only at run time this is as
+/// fast as RowSender is for rows of one type, which has calls that send many at once besides.
 ///
 /// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
 /// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
@@ -98,10 +102,10 @@ class ShuffleSender {
   /// overflow.
   Outcome send(uint32_t receiver, std::span<const std::byte> row,
                Wait wait = Wait::forever()) const noexcept {
-    const bool written = put(receiver, row.size(), [row](std::byte* to) noexcept {
-      if (!row.empty()) std::memcpy(to, row.data(), row.size());
-    });
-    if (written) [[likely]]
+    const auto copy = [row](std::byte* to) noexcept {
+      detail::copy_row(to, row.data(), row.size());
+    };
+    if (put(receiver, row.size(), copy)) [[likely]]
       return Outcome::done;
     return detail::send_slow(sender_, receiver, row.data(), row.size(), wait);
   }
@@ -132,11 +136,9 @@ class ShuffleSender {
 
   /// The same row to all receivers, or to none.
   Outcome broadcast(std::span<const std::byte> row, Wait wait = Wait::forever()) const noexcept {
-    if (!everyone_has_room(row.size())) [[unlikely]]
-      return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
-    for (uint32_t receiver = 0; receiver < inlined_receivers_; ++receiver)
-      (void)send(receiver, row, wait);  // has room: done
-    return Outcome::done;
+    if (put_everywhere(row)) [[likely]]
+      return Outcome::done;
+    return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
   }
 
   /// Starts the transfer of everything this worker has sent so far, however little. Rows are sent without it, too, when a
@@ -155,42 +157,63 @@ class ShuffleSender {
  protected:
   friend class Shuffle;
 
-  /// In the open frame, for a row and its length.
-  bool has_room(uint32_t receiver, size_t bytes) const noexcept {
+  /// Finds the place of a row in the open frame, behind its length if rows have one each; false: there is no room, or the row is
+  /// none of this shuffle.
+  bool place(uint32_t receiver, size_t bytes, std::byte*& at) const noexcept {
+    if (receiver < receivers_by_length_) {
+      const detail::FrameCursor& cursor = cursors_[receiver];
+      const auto room = static_cast<size_t>(cursor.end - cursor.at);
+      if (room < sizeof(uint32_t) || room - sizeof(uint32_t) < bytes) return false;
+      const auto length = static_cast<uint32_t>(bytes);
+      std::memcpy(cursor.at, &length, sizeof length);
+      at = cursor.at + sizeof length;
+      return true;
+    }
+    if (receiver >= receiver_count_ || bytes != row_bytes_) return false;
     const detail::FrameCursor& cursor = cursors_[receiver];
-    const auto room = static_cast<size_t>(cursor.end - cursor.at);
-    return room >= sizeof(uint32_t) && room - sizeof(uint32_t) >= bytes;
+    at = cursor.at;
+    return static_cast<size_t>(cursor.end - at) >= bytes;
   }
 
-  /// In every open frame; false also if rows do not have a length each.
-  bool everyone_has_room(size_t bytes) const noexcept {
-    if (inlined_receivers_ == 0) return false;
-    uint32_t receiver = 0;
-    do {
-      if (!has_room(receiver, bytes)) return false;
-    } while (++receiver < inlined_receivers_);
-    return true;
-  }
-
-  /// Into the open frame, with its length; false if there is none with room for it.
+  /// Into the open frame; false if there is none with room for the row.
   template <typename Fill>
   bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
-    if (receiver >= inlined_receivers_ || !has_room(receiver, bytes)) return false;
-    detail::FrameCursor& cursor = cursors_[receiver];
-    std::byte* const at = cursor.at;
-    const auto length = static_cast<uint32_t>(bytes);
-    std::memcpy(at, &length, sizeof length);
-    fill(at + sizeof length);
-    cursor.at = at + sizeof length + bytes;
+    std::byte* at;
+    if (!place(receiver, bytes, at)) return false;
+    fill(at);
+    cursors_[receiver].at = at + bytes;
     ++frame_rows_[receiver];
     return true;
   }
 
+  /// Into every open frame; false, and nothing is done, if one has no room.
+  bool put_everywhere(std::span<const std::byte> row) const noexcept {
+    const size_t length_bytes = receivers_by_length_ > 0 ? sizeof(uint32_t) : 0;
+    if (length_bytes > 0 ? row.size() > UINT32_MAX : row.size() != row_bytes_) return false;
+    const size_t needed = row.size() + length_bytes;
+    detail::FrameCursor* const end = cursors_ + receiver_count_;
+    for (detail::FrameCursor* cursor = cursors_; cursor != end; ++cursor) {
+      if (static_cast<size_t>(cursor->end - cursor->at) < needed) return false;
+    }
+    const auto length = static_cast<uint32_t>(row.size());
+    uint32_t* rows = frame_rows_;
+    for (detail::FrameCursor* cursor = cursors_; cursor != end; ++cursor) {
+      std::byte* const at = cursor->at;
+      cursor->at = at + needed;
+      ++*rows++;
+      if (length_bytes > 0) std::memcpy(at, &length, sizeof length);
+      detail::copy_row(at + length_bytes, row.data(), length);
+    }
+    return end != cursors_;
+  }
+
   shuffle::StageSender* sender_ = nullptr;
   detail::FrameCursor* cursors_ = nullptr;
-  uint32_t* frame_rows_ = nullptr;  // rows in each receiver's open frame; for its header
+  uint32_t* frame_rows_ =
+      nullptr;  // rows in each receiver's open frame: for its header, if they have a length each
   uint32_t receiver_count_ = 0;
-  uint32_t inlined_receivers_ = 0;  // receiver_count_, if rows have a length each; else 0
+  uint32_t receivers_by_length_ = 0;  // receiver_count_, if rows have a length each; else 0
+  uint32_t row_bytes_ = 0;            // 0: rows have a length each
 };
 
 /// Sends rows of one fixed width; the typed, inlined path. Everything else as ShuffleSender.

@@ -1,6 +1,8 @@
 // Session and Worker: a node's membership in a connected cluster, and its threads' handles.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>

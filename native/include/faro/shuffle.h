@@ -1,6 +1,8 @@
 // Shuffle: one shuffle operator of one running query, at one worker.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

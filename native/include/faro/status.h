@@ -1,6 +1,8 @@
 // Status and Result: how every call that can fail says so.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>

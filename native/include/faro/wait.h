@@ -1,6 +1,8 @@
 // Wait: how long a call may wait.
 #pragma once
 
+#include "faro/detail/cxx20.h"
+
 #include <chrono>
 #include <cstdint>
 #include <ratio>

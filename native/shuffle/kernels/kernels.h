@@ -1,6 +1,6 @@
 // Kernels: the ways in which send_all hashes rows and scatters them to their receivers' open frames.
 //
-//   scalar   one pass: hash a row, copy it (in faro/shuffle.h)
+//   scalar   one pass: hash a row, copy it (in faro/detail/scatter.h)
 //   avx2     blocks of rows: hash four at a time, then copy row by row
 //   avx512   the same, eight at a time; rows of 8 bytes to few receivers are also scattered eight at a time
 //

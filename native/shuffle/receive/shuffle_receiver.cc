@@ -24,8 +24,13 @@ Batch::RowRange Batch::each_row() const noexcept {
   first.at_ = data_;
   first.end_ = data_ + bytes_;
   first.row_bytes_ = row_bytes_;
-  first.left_ = row_count_ + 1;  // load() below takes one
-  first.load();
+  if (row_bytes_ == 0) {
+    first.left_ = row_count_ + 1;  // load() takes one
+    first.load();
+  } else {
+    first.left_ = row_count_;
+    first.row_ = {data_, row_bytes_};
+  }
   return {first, RowIterator()};
 }
 

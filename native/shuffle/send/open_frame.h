@@ -17,7 +17,7 @@ struct QueuedFrame;
 ///          ──open_in_overflow──▶ open, in overflow ───close──▶ to be queued
 ///   open   ──claim──▶ claimed: a row is being written in place ──unclaim──▶ open
 ///
-/// The inlined paths of faro/shuffle.h write at its cursor, and count rows with a length each. Where there is no open
+/// The inlined paths of faro/sender.h write at its cursor, and count rows with a length each. Where there is no open
 /// frame, or it is claimed, the cursor has no room: so these paths need to look at nothing else.
 ///
 /// Threads: the worker.
