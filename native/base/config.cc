@@ -129,7 +129,7 @@ constexpr std::string_view kDefault = "default";
 constexpr std::string_view kHalfOfRing = "default (half of ring.bytes)";
 constexpr std::string_view kWithinLiveness = "default (within liveness.timeout_ms)";
 
-// The longest timeout of a queue pair, as its device counts it, with which so many attempts end within the limit.
+// The longest timeout of a queue pair, as its device counts it, with which its attempts all end within the limit.
 uint64_t device_timeout(uint64_t limit_ms, uint64_t attempts) {
   constexpr uint64_t kUnitNanoseconds = 4096;
   constexpr uint64_t kLongest = 31;

@@ -1,7 +1,7 @@
 // MendingTally: whether it is of any use to give a link yet another connection.
 //
 // A path may carry handshakes and drop what is larger, or go dark again each time. Then a link
-// breaks, is mended, and breaks, for ever. Each RESUME says how far the peer has come. So what
+// breaks, is mended, and breaks, without end. Each RESUME says how far the peer has come. So what
 // counts is breaks since that has changed:
 //
 //   a break counts if the connection went silent, or something was on its way over it and has not come

@@ -24,7 +24,7 @@
 
 namespace faro::test {
 
-/// Descriptors for all that a burst opens. False: this user may not have so many.
+/// Descriptors for all that a burst opens. False: the limit of this user is lower.
 inline bool may_open(rlim_t descriptors) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -20,7 +20,7 @@ constexpr auto kIdle = std::chrono::seconds(4);  // more than one heartbeat, of 
 constexpr long kWakeUps = 40;                    // of both network threads: some for each of those
 constexpr long kTicks = 40;                      // of 10 ms: more is no sleep, on any machine
 
-struct Work {  // of all network threads of this process
+struct Work {       // of all network threads of this process
   long ticks = 0;   // user and system
   long sleeps = 0;  // and so wake-ups
   int threads = 0;
