@@ -28,7 +28,8 @@ public enum Setting {
   CLUSTER_LISTEN("cluster.listen", ""),
   /**
    * File with the secret that all nodes of the cluster share: at least 32 bytes, readable by its owner only (chmod
-   * 600). The environment variable FARO_SECRET can hold the secret instead. Empty: no secret.
+   * 600), or root's and readable by a group (chmod 640). The environment variable FARO_SECRET can hold the secret
+   * instead. Empty: no secret.
    */
   SECURITY_SECRET_FILE("security.secret_file", ""),
   /**
@@ -42,7 +43,10 @@ public enum Setting {
    * run time.
    */
   SECURITY_CERTIFICATE("security.certificate", ""),
-  /** Private key of that certificate (PEM, no pass phrase), readable by its owner only (chmod 600). */
+  /**
+   * Private key of that certificate (PEM, no pass phrase), readable by its owner only (chmod 600), or root's and
+   * readable by a group (chmod 640).
+   */
   SECURITY_KEY("security.key", ""),
   /**
    * Certificates (PEM) of the authorities that sign the nodes' certificates. No other authorities are trusted. Not needed
@@ -132,8 +136,8 @@ public enum Setting {
    */
   VERBS_MTU("verbs.mtu", "0"),
   /**
-   * Time to wait for an acknowledgement before a packet is sent again: 4.096 us * 2^timeout. 0: chosen by rdma_cm. Not
-   * on iWARP.
+   * Time to wait for an acknowledgement before a packet is sent again: 4.096 us * 2^timeout. Unless it is set, the
+   * longest with which a device gives up within liveness.timeout_ms. 0: chosen by rdma_cm. Not on iWARP.
    */
   VERBS_TIMEOUT("verbs.timeout", "18"),
   /** Number of times a packet is sent again before the peer is declared lost. Not on iWARP. */
@@ -203,8 +207,8 @@ public enum Setting {
   METRICS_LISTEN("metrics.listen", ""),
   /**
    * File with the token that whoever reads metrics.listen has to show (Authorization: Bearer): at least 32 bytes,
-   * readable by its owner only (chmod 600). Empty: none, and on addresses that other hosts reach a certificate of
-   * security.authority is asked for.
+   * readable by its owner only (chmod 600), or root's and readable by a group (chmod 640). Empty: none, and on
+   * addresses that other hosts reach a certificate of security.authority is asked for.
    */
   METRICS_TOKEN_FILE("metrics.token_file", ""),
   /**
