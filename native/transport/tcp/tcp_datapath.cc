@@ -79,10 +79,9 @@ void TcpLink::Batch::advance(size_t bytes) {
 void TcpLink::send_pending() {
   guarded([&] {
     do {
-      uint32_t right = kFree;
-      if (!right_.compare_exchange_strong(right, kHeld, std::memory_order_seq_cst)) return;
+      if (!right_.try_take()) return;
       if (!send_while_held()) return;
-      right_.store(kFree, std::memory_order_seq_cst);
+      right_.give_back();
     } while (anything_due());
   });
 }
@@ -93,7 +92,7 @@ bool TcpLink::send_while_held() {
   size_t turn = 0;
   for (;;) {
     if (halted()) {
-      park();
+      right_.park();
       return false;
     }
     if (batch_.empty()) {
@@ -114,28 +113,19 @@ bool TcpLink::send_while_held() {
     }
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (give_to_network_thread()) return false;
+      if (right_.block()) return false;
       continue;
     }
     fail(Code::peer_lost,
          fmt::format("data connection broken while sending: {}", stream_->failure(errno)));
-    park();
+    right_.park();
     return false;
   }
 }
 
-// True if the network thread will continue. False if the socket has become writable meanwhile.
-bool TcpLink::give_to_network_thread() {
-  uint32_t right = kHeld;
-  if (right_.compare_exchange_strong(right, kBlocked, std::memory_order_seq_cst)) return true;
-  right_.store(kHeld,
-               std::memory_order_relaxed);  // it was held_writable, which only the holder changes
-  return false;
-}
-
 // The turn is over, but the socket is not full, so no edge will come.
 void TcpLink::send_later() {
-  right_.store(kBlocked, std::memory_order_seq_cst);
+  right_.block_until_called();
   context_.reactor->defer([weak = std::weak_ptr<TcpLink*>(self_)] {
     if (const auto self = weak.lock()) (*self)->on_writable();
   });
@@ -143,21 +133,12 @@ void TcpLink::send_later() {
 
 // Threads: network thread.
 void TcpLink::on_writable() {
-  uint32_t right = right_.load(std::memory_order_seq_cst);
-  for (;;) {
-    if (right == kBlocked) {
-      // Only this thread takes it out of `blocked`.
-      right_.store(kHeld, std::memory_order_seq_cst);
-      guarded([&] {
-        if (!send_while_held()) return;
-        right_.store(kFree, std::memory_order_seq_cst);
-        if (anything_due()) send_pending();
-      });
-      return;
-    }
-    if (right != kHeld) return;
-    if (right_.compare_exchange_weak(right, kHeldWritable, std::memory_order_seq_cst)) return;
-  }
+  if (!right_.take_blocked()) return;
+  guarded([&] {
+    if (!send_while_held()) return;
+    right_.give_back();
+    if (anything_due()) send_pending();
+  });
 }
 
 // Fills the batch with what is pending.
@@ -225,8 +206,8 @@ void TcpLink::stop() noexcept { halt(kStopped); }
 // these compute. So before the peer's silence counts, what is in the socket is read here.
 Pulse TcpLink::take_pulse() noexcept {
   if (!stream_.has_value()) {
-    tally_.beat(false);
-    return tally_.is_stuck() ? Pulse::stuck : Pulse::none;
+    life_.tally.beat(false);
+    return life_.tally.is_stuck() ? Pulse::stuck : Pulse::none;
   }
   if (context_.signs) {
     sign_due_.store(true, std::memory_order_relaxed);
@@ -236,9 +217,8 @@ Pulse TcpLink::take_pulse() noexcept {
   }
   receiver_->take();
   on_readable(false);
-  const bool heard = std::exchange(seen_bytes_, received_bytes_) != received_bytes_;
-  tally_.beat(heard);
-  const bool is_stuck = tally_.is_stuck();
+  const bool heard = life_.beat();
+  const bool is_stuck = life_.tally.is_stuck();
   receiver_->give();
   if (is_stuck) return Pulse::stuck;
   return heard ? Pulse::heard : context_.signs ? Pulse::none : Pulse::unknown;
@@ -272,7 +252,7 @@ void TcpLink::give_up_connection() noexcept {
   halt(kBroken);
   if (stream_.has_value()) {
     receiver_->take();
-    tally_.broke();
+    life_.tally.broke();
     receiver_->give();
   }
   // An exception may have left the right of one that has stopped held.
@@ -282,14 +262,9 @@ void TcpLink::give_up_connection() noexcept {
 bool TcpLink::close_socket() noexcept {
   if (!stream_.has_value()) return true;
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
-  staged_ = fill_left_ = 0;
-  filling_ = nullptr;
+  arrival_.forget();
   receiver_->give();
-  uint32_t right = right_.load(std::memory_order_seq_cst);
-  while (right == kFree || right == kBlocked) {
-    if (right_.compare_exchange_weak(right, kParked, std::memory_order_seq_cst)) right = kParked;
-  }
-  if (right != kParked) return false;
+  if (!right_.try_park()) return false;
   batch_.clear();
   if (registered_) context_.reactor->remove(stream_->fd());
   registered_ = false;
@@ -322,7 +297,7 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
     if (halted()) receiver_->remove(stream_->fd());
   }
   note_due();
-  right_.store(kFree, std::memory_order_seq_cst);
+  right_.give_back();
   send_pending();
   return Status::Ok();
 }

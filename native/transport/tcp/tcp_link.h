@@ -7,27 +7,9 @@
 //                                                                          receiver
 //                                               the holder of the right to read (tcp_receiver.h)
 //
-// The right to write (native/DESIGN.md#hc-6) is one word:
-//
-//   free ──CAS──► held ──► free             everything due is in the kernel
-//                 held ──► blocked          the socket is full (or the turn is over). Now the
-//                                           right is the network thread's, which takes it
-//                                           (blocked → held) when the socket is writable
-//                 held ──► held_writable    the network thread saw the socket writable while the
-//                                           right was held: its holder must try again instead of
-//                                           blocking
-//
-// native/DESIGN.md#memory-orders says why no post is lost (W1 to W4). If W2 finds `blocked`, the network thread becomes
-// the holder later, and the same holds.
-//
-// No writability is lost: the socket is registered with the reactor edge-triggered once, so that a
-// full socket costs no system call beyond the one that found it full. The kernel reports an edge
-// after a send that it refused. If that edge comes before the holder has stored `blocked`, the
-// network thread finds `held` and leaves held_writable there, on which the holder's CAS held →
-// blocked fails, and it sends again.
-//
-// When the connection breaks (`broken`), the right becomes `parked` as soon as its holder notices, and nobody gets it
-// until the link has another connection or is destroyed:
+// right_to_write.h says who that holder is, and why no post and no writability is lost. When the
+// connection breaks (`broken`), the right is parked as soon as its holder notices, and nobody gets
+// it until the link has another connection or is destroyed:
 //
 //   running ──► broken ──► running            mend: give_up_connection, then take_connection
 //      └───────────┴─────► stopped
@@ -35,15 +17,12 @@
 // Everything that was committed and not read lies in the rings still. So the new connection begins with a RESUME of each
 // incoming ring in both directions (wire/data_message.h), and each side sends on from what the other names.
 //
-// While the right is held, or blocked, what it covers (batch_, sent_, the taking side of the
-// pending rings) belongs to the holder; the CAS free → held or blocked → held (acquire) sees what
-// the store of free or blocked (release) published.
+// The right covers batch_, sent_, and the taking side of the pending rings.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -52,11 +31,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/fixed_array.h"
 #include "transport/mending_tally.h"
 #include "transport/messaged_channel.h"
+#include "transport/tcp/arrival.h"
 #include "transport/tcp/kernel_watch.h"
+#include "transport/tcp/right_to_write.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/tcp/tcp_stream.h"
@@ -134,7 +116,6 @@ class TcpLink final : public DataLink, public MessagedChannel {
   friend class TcpOutgoing;
   friend class TcpIncoming;
 
-  enum Right : uint32_t { kFree, kHeld, kHeldWritable, kBlocked, kParked };
   enum State : uint32_t { kRunning, kBroken, kStopped };
 
   // What a link that is mended needs besides.
@@ -146,6 +127,20 @@ class TcpLink final : public DataLink, public MessagedChannel {
         true};         // all have. Release, after `sent_` of the rings; partner: gather
     std::mutex mutex;  // guards changes of the state, and the next two
     Status failure;    // why it has stopped after it had broken
+  };
+
+  // What the connection has shown of the peer.
+  struct Life {
+    uint64_t received_bytes = 0;
+    uint64_t seen_bytes = 0;  // of these, by the last heartbeat
+    MendingTally tally;
+
+    // A heartbeat is due. True: something has come since the one before.
+    bool beat() noexcept {
+      const bool heard = std::exchange(seen_bytes, received_bytes) != received_bytes;
+      tally.beat(heard);
+      return heard;
+    }
   };
 
   // What is on its way into the kernel: messages and the pieces of memory that make them up.
@@ -183,8 +178,6 @@ class TcpLink final : public DataLink, public MessagedChannel {
   // Sending (tcp_datapath.cc).
   void send_pending() override;
   bool send_while_held();
-  bool give_to_network_thread();
-  void park() noexcept { right_.store(kParked, std::memory_order_seq_cst); }
   void on_writable();
   void send_later();
   void gather();
@@ -207,7 +200,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   Status accept_written(const wire::DataMessage& message);
   Status accept_resume(const wire::DataMessage& message);
   void note_resumed();
-  void publish(TcpIncoming& ring);
+  void publish();
 
   // Ending. Any thread.
   void fail(Code code, std::string message);
@@ -241,26 +234,18 @@ class TcpLink final : public DataLink, public MessagedChannel {
   // Shared.
   std::atomic<State> state_{kRunning};
   Resumption resumption_;
-  alignas(64) std::atomic<uint32_t> right_{kFree};
+  alignas(64) RightToWrite right_;
   std::atomic<bool> sign_due_{false};  // before due_ is set, and taken after that is
 
   // The right's holder's.
   alignas(64) Batch batch_;
 
   // The reading right's holder's.
-  // Received and not yet understood: between two turns of reading the beginning of a message, within one all of it, in
-  // the receiver's staging.
-  alignas(64) std::array<std::byte, sizeof(wire::DataMessage)> begun_;
-  size_t staged_ = 0;                 // bytes of it
-  TcpIncoming* filling_ = nullptr;    // the ring whose payload is being received
-  wire::Position fill_position_ = 0;  // where the next byte of it goes
-  size_t fill_left_ = 0;              // bytes of it still to come; 0: between messages
-  uint64_t received_bytes_ = 0;
-  MendingTally tally_;
+  alignas(64) Arrival arrival_;
+  Life life_;
 
   // The network thread's.
   bool registered_ = false;
-  uint64_t seen_bytes_ = 0;  // of received_bytes_
   KernelWatch kernel_watch_;
 };
 

@@ -1,14 +1,9 @@
 // Receiving: from the socket straight into the incoming rings. Everything here is done by the thread that
 // holds the right to read (tcp_receiver.h): a worker that looks for rows, or the network thread.
-//
-// A read asks for the rest of the current payload, in place, and for some bytes of staging after it, so that
-// the same system call also reads the headers of the next messages. The parts of their payloads that come
-// along are copied once more. If the current payload is large, staging is small, since large payloads mostly
-// follow each other. Otherwise staging takes as much as it has room for, since many messages may be small.
+// arrival.h says what a read asks for.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -24,10 +19,6 @@ namespace {
 constexpr uint32_t kEvents = EPOLLOUT | EPOLLRDHUP | EPOLLET;
 // Until the peer has named its positions nothing can be sent, so the network thread does not wait for a worker to read.
 constexpr uint32_t kResumingEvents = kEvents | EPOLLIN;
-
-// Staging asked for behind a large payload, and what is large.
-constexpr size_t kAheadBytes = 512;
-constexpr size_t kLargePayloadBytes = 4096;
 
 // Received from one socket before the others get their turn (native/DESIGN.md#hc-13).
 constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
@@ -45,7 +36,8 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
       outgoing_(context.outgoing.ring_count()),
       incoming_(context.incoming.ring_count()),
       self_(std::make_shared<TcpLink*>(this)),
-      batch_(context.outgoing.ring_count() + context.incoming.ring_count()) {
+      batch_(context.outgoing.ring_count() + context.incoming.ring_count()),
+      arrival_(incoming_region_.layout().ring_bytes) {
   const ring::Layout& out = context.outgoing;
   for (uint32_t r = 0; r < out.ring_count(); ++r)
     outgoing_.emplace_back(*this, r, outgoing_region_.base(r), out.ring_bytes);
@@ -122,14 +114,11 @@ void TcpLink::on_readable(bool until_end) {
   ring_doorbells();
 }
 
-// Between two turns the link keeps what has begun, less than a message; all that came of a payload is in its ring.
 void TcpLink::receive(bool until_end) {
   if (halted()) return;
-  std::byte* const staging = receiver_->staging().data();
-  std::memcpy(staging, begun_.data(), staged_);
+  arrival_.restore(receiver_->staging());
   receive_some(until_end);
-  staged_ = std::min(staged_, begun_.size());  // more only of a link that has failed
-  std::memcpy(begun_.data(), staging, staged_);
+  arrival_.keep(receiver_->staging());
 }
 
 void TcpLink::receive_some(bool until_end) {
@@ -139,34 +128,18 @@ void TcpLink::receive_some(bool until_end) {
     // When the turn is over the socket stays readable, except for bytes that TLS has already taken out of it.
     const size_t most = turn < kReceiveTurnBytes || until_end ? SIZE_MAX : stream_->pending();
     if (most == 0) return;
-    std::array<iovec, 3> pieces;
-    size_t count = 0;
-    size_t asked = 0;
-    const auto ask = [&](std::byte* at, size_t bytes) {
-      pieces[count] = {at, std::min(bytes, most - asked)};
-      asked += pieces[count++].iov_len;
-    };
-    if (fill_left_ != 0) {
-      const uint32_t ring_bytes = incoming_region_.layout().ring_bytes;
-      const uint32_t offset = static_cast<uint32_t>(fill_position_ & (ring_bytes - 1));
-      const size_t to_end = ring_bytes - offset;
-      ask(filling_->base_ + offset, fill_left_ < to_end ? fill_left_ : to_end);
-      if (fill_left_ > to_end) ask(filling_->base_, fill_left_ - to_end);
-    }
-    const bool is_large = fill_left_ >= kLargePayloadBytes;
-    ask(staging.data() + staged_, is_large ? kAheadBytes : staging.size() - staged_);
-
-    const ssize_t received = stream_->receive(std::span(pieces).first(count));
+    Arrival::Pieces pieces = arrival_.ask(staging, most);
+    const ssize_t received = stream_->receive(pieces.all());
     if (received > 0) {
       const size_t bytes = static_cast<size_t>(received);
-      received_bytes_ += bytes;
+      life_.received_bytes += bytes;
       if (!take_received(bytes)) return;
       turn += bytes;
-      if (bytes < asked && !until_end) return;
+      if (bytes < pieces.bytes() && !until_end) return;
       continue;
     }
     if (received == 0) {
-      return fail(Code::peer_lost, fill_left_ != 0 || staged_ != 0
+      return fail(Code::peer_lost, arrival_.inside_message()
                                        ? "data connection closed by the peer inside a message"
                                        : "data connection closed by the peer");
     }
@@ -179,22 +152,17 @@ void TcpLink::receive_some(bool until_end) {
 
 // That many bytes have arrived where `receive` asked for them. False if the link has failed.
 bool TcpLink::take_received(size_t bytes) {
-  const size_t in_place = bytes < fill_left_ ? bytes : fill_left_;
-  fill_position_ += in_place;
-  fill_left_ -= in_place;
-  staged_ += bytes - in_place;
-  if (fill_left_ != 0) return true;
-  if (in_place != 0) publish(*filling_);
-  return staged_ < sizeof(wire::DataMessage) || take_messages();
+  if (arrival_.received(bytes)) publish();
+  return !arrival_.has_message(0) || take_messages();
 }
 
 // Takes the whole messages out of staging. False if the link has failed.
 bool TcpLink::take_messages() {
-  std::byte* const staging = receiver_->staging().data();
+  const std::span<std::byte> staging = receiver_->staging();
   size_t taken = 0;
-  while (fill_left_ == 0 && staged_ - taken >= sizeof(wire::DataMessage)) {
+  while (arrival_.has_message(taken)) {
     wire::DataMessage message;
-    std::memcpy(&message, staging + taken, sizeof message);
+    std::memcpy(&message, staging.data() + taken, sizeof message);
     taken += sizeof message;
     const bool resumes = resumption_.heard != outgoing_.size();
     const Status status = resumes                  ? accept_resume(message)
@@ -204,22 +172,11 @@ bool TcpLink::take_messages() {
       fail(status.code(), std::string(status.message()));
       return false;
     }
-    // What has already come of a payload.
-    const uint32_t ring_bytes = incoming_region_.layout().ring_bytes;
-    while (fill_left_ != 0 && taken != staged_) {
-      const size_t offset = fill_position_ & (ring_bytes - 1);
-      size_t bytes = staged_ - taken;
-      if (bytes > fill_left_) bytes = fill_left_;
-      if (bytes > ring_bytes - offset) bytes = ring_bytes - offset;
-      std::memcpy(filling_->base_ + offset, staging + taken, bytes);
-      taken += bytes;
-      fill_position_ += bytes;
-      fill_left_ -= bytes;
-      if (fill_left_ == 0) publish(*filling_);
-    }
+    if (!arrival_.inside_payload()) continue;
+    taken += arrival_.fill(staging, taken);
+    if (!arrival_.inside_payload()) publish();
   }
-  staged_ -= taken;
-  std::memmove(staging, staging + taken, staged_);
+  arrival_.drop(staging, taken);
   return true;
 }
 
@@ -261,9 +218,7 @@ Status TcpLink::accept_written(const wire::DataMessage& message) {
                        "WRITTEN of ring {} at {} with length {}; expected at {} with at most {}",
                        number, message.position, message.length, written, free);
   }
-  filling_ = &ring;
-  fill_position_ = message.position;
-  fill_left_ = message.length;
+  arrival_.begin_payload(number, ring.base_, message.position, message.length);
   return {};
 }
 
@@ -302,13 +257,13 @@ void TcpLink::note_resumed() {
   for (uint32_t ring = 0; ring != outgoing_.size(); ++ring)
     delivered += outgoing_[ring].sent_.load(std::memory_order_relaxed);
   for (uint32_t ring = 0; ring != incoming_.size(); ++ring) arrived += incoming_[ring].written();
-  tally_.resumed(delivered, arrived, resumption_.owes);
+  life_.tally.resumed(delivered, arrived, resumption_.owes);
 }
 
 // A payload is complete.
-void TcpLink::publish(TcpIncoming& ring) {
-  ring.arrived(fill_position_);
-  note_frames(context_.incoming.receiver_of(ring.number_));
+void TcpLink::publish() {
+  incoming_[arrival_.ring()].arrived(arrival_.position());
+  note_frames(context_.incoming.receiver_of(arrival_.ring()));
 }
 
 }  // namespace faro::transport::tcp

@@ -40,18 +40,19 @@
 
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "transport/messaged_channel.h"
 #include "transport/transport.h"
+#include "transport/verbs/channel_messages.h"
 #include "transport/verbs/completion_poller.h"
 #include "transport/verbs/credits.h"
 #include "transport/verbs/endpoint.h"
 #include "transport/verbs/immediate_code.h"
 #include "transport/verbs/link_parts.h"
+#include "transport/verbs/paper_notes.h"
 #include "transport/verbs/send_queue.h"
 #include "transport/verbs/verbs_rings.h"
 #include "transport/verbs/work_chain.h"
@@ -121,15 +122,11 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   uint32_t add_ring(uint32_t number) noexcept;
   void add_message() noexcept;
   bool post_chain() noexcept;
-  std::byte* message_at(uint32_t index) const noexcept {
-    return parts_.messages.base() + uint64_t{index} * wire::kVerbsMessageBytes;
-  }
 
   // Polling (verbs_receive.cc). The holder of the right to poll.
   void take_completion(const ibv_wc& completion);
   void take_sent(uint64_t number);
   void take_received(const ibv_wc& completion);
-  Status take_message(uint32_t index);
   Status accept_message(uint32_t index, uint32_t bytes);
   Status accept_record(const wire::VerbsRecord& record);
   Status accept_read(uint32_t number, wire::Position position);
@@ -144,8 +141,8 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // Constant after construction.
   VerbsLink& link_;
-  const LinkParts& parts_;            // the link's
-  const uint32_t first_message_;      // its first of the link's messages
+  const LinkParts& parts_;  // the link's
+  const ChannelMessages messages_;
   const uint32_t requests_per_ring_;  // for one transfer, with the notification behind it, at most
   const bool can_probe_;
 
@@ -153,9 +150,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   std::unique_ptr<Endpoint> endpoint_;
 
   // Shared.
-  PendingRings notes_;  // paper order: outgoing rings with a WRITTEN to send
-  std::atomic<uint64_t> unnoted_{
-      0};  // paper order: bytes posted whose WRITTEN was not; by the poster
+  PaperNotes notes_;
   std::atomic<bool> reads_due_{false};  // send read positions even if no message is due otherwise
   alignas(64) std::atomic<bool> held_{false};
   SendQueue places_;
@@ -167,9 +162,8 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // The poster's.
   alignas(64) WorkChain chain_;
-  std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records_;  // of the chain's message
-  uint32_t record_count_ = 0;
-  uint64_t signals_ = 1;  // signalled posts, plus one
+  MessageRecords records_;  // of the chain's message
+  uint64_t signals_ = 1;    // signalled posts, plus one
 
   // The poller's.
   alignas(64) PollState poll_state_;

@@ -31,7 +31,7 @@ bool VerbsChannel::can_post() const noexcept {
 }
 
 bool VerbsChannel::stuck() const noexcept {
-  return !halted() && (anything_to_note() || unnoted_.load(std::memory_order_seq_cst) != 0);
+  return !halted() && (anything_to_note() || notes_.owed());
 }
 
 bool VerbsChannel::post_pending() noexcept {
@@ -68,7 +68,7 @@ void VerbsChannel::probe() noexcept {
 // What can be posted now; false if there is nothing.
 bool VerbsChannel::fill_chain() noexcept {
   chain_.clear();
-  record_count_ = 0;
+  records_.clear();
   if (halted() || !places_.has_room()) return false;
   // An immediate carries no credits and no read positions: if any are due, a message goes instead,
   // with everything else along.
@@ -111,7 +111,7 @@ void VerbsChannel::fill_with_message() noexcept {
     if (paper) gather_notes();
   }
   if (may_note || paper) gather_writes();
-  if (record_count_ != 0) {
+  if (records_.count() != 0) {
     credits_.note_sent();
     count(counters_.notifications);
     add_message();
@@ -125,14 +125,13 @@ void VerbsChannel::fill_with_message() noexcept {
 void VerbsChannel::gather_reads() noexcept {
   reads_due_.store(false, std::memory_order_seq_cst);  // first: what comes later sets it again
   reads_.take([this](uint32_t number) {
-    if (record_count_ == kMostReads) {
+    if (records_.count() == kMostReads) {
       reads_due_.store(true, std::memory_order_seq_cst);
       note_due();
       return false;
     }
     wire::Position read = 0;
-    if (link_.incoming_[number].take_told(read))
-      records_[record_count_++] = wire::verbs_read(number, read);
+    if (link_.incoming_[number].take_told(read)) records_.add(wire::verbs_read(number, read));
     return true;
   });
 }
@@ -141,16 +140,16 @@ void VerbsChannel::gather_reads() noexcept {
 void VerbsChannel::gather_writes() noexcept {
   const bool paper = parts_.order == Order::paper;
   writes_.take([this, paper](uint32_t number) {
-    if (!chain_.has_room_for(requests_per_ring_) || record_count_ == records_.size()) {
+    if (!chain_.has_room_for(requests_per_ring_) || records_.full()) {
       note_due();
       return false;
     }
     const uint32_t bytes = add_ring(number);
     if (paper) {
-      unnoted_.fetch_add(bytes, std::memory_order_seq_cst);
+      notes_.posted(bytes);
     } else if (bytes != 0) {
       const wire::Position end = link_.outgoing_[number].sent_.load(std::memory_order_relaxed);
-      records_[record_count_++] = wire::verbs_written(number, end);
+      records_.add(wire::verbs_written(number, end));
     }
     return true;
   });
@@ -159,12 +158,12 @@ void VerbsChannel::gather_writes() noexcept {
 // Paper order: of the bytes whose WRITE has completed.
 void VerbsChannel::gather_notes() noexcept {
   notes_.take([this](uint32_t number) {
-    if (record_count_ == records_.size()) return false;
+    if (records_.full()) return false;
     VerbsOutgoing& ring = link_.outgoing_[number];
     const wire::Position end = ring.completed_.load(std::memory_order_seq_cst);
     // Equal: a mark that came after its position had gone with an earlier one.
-    if (end != ring.noted_) records_[record_count_++] = wire::verbs_written(number, end);
-    unnoted_.fetch_sub(end - ring.noted_, std::memory_order_seq_cst);
+    if (end != ring.noted_) records_.add(wire::verbs_written(number, end));
+    notes_.noted(end - ring.noted_);
     ring.noted_ = end;
     return true;
   });
@@ -211,17 +210,11 @@ uint32_t VerbsChannel::add_ring(uint32_t number) noexcept {
 
 // The SEND at the end of the chain, with the records that were gathered and all credits.
 void VerbsChannel::add_message() noexcept {
-  const Credits::Told told = credits_.tell();
-  const wire::VerbsHead head{record_count_, 0, told.notes, told.returns};
-  const uint32_t bytes =
-      static_cast<uint32_t>(sizeof head + record_count_ * sizeof(wire::VerbsRecord));
-  const uint32_t place = first_message_ + parts_.receives + places_.next_place();
-  std::byte* const message = message_at(place);
-  std::memcpy(message, &head, sizeof head);
-  std::memcpy(message + sizeof head, records_.data(), bytes - sizeof head);
+  std::byte* const message = messages_.of_place(places_.next_place());
+  const uint32_t bytes = records_.write(message, credits_.tell());
   chain_
       .add(places_.add(SendQueue::kNoRing, SendQueue::kNothing), message, bytes,
-           parts_.messages.local_key())
+           messages_.local_key())
       .opcode = IBV_WR_SEND;
 }
 

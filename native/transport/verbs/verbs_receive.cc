@@ -51,7 +51,7 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
     : MessagedChannel(link.context_, link.deferred_),
       link_(link),
       parts_(link.parts_),
-      first_message_(number * LinkParts::message_count(parts_.receives, parts_.send_depth)),
+      messages_(parts_, number),
       requests_per_ring_(
           LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit) + 1),
       can_probe_(!parts.raises_sigpipe),  // iWARP in software: it has sent, no more
@@ -90,7 +90,7 @@ void VerbsChannel::take_queue_pair(ChannelParts parts) noexcept {
   chain_.set_inline_bytes(parts.inline_bytes);
   places_.restart();
   credits_.restart();
-  unnoted_.store(0, std::memory_order_seq_cst);
+  notes_.restart();
 }
 
 VerbsChannel::~VerbsChannel() {
@@ -165,26 +165,18 @@ void VerbsChannel::take_received(const ibv_wc& completion) {
   if (!status.ok()) return fail(status);
 }
 
-// The receive is posted anew before the peer can learn that it was taken.
-Status VerbsChannel::take_message(uint32_t index) {
-  const int error = post_receive(endpoint_->queue_pair(), parts_.messages, index);
-  if (error == 0) return {};
-  return base::error(Code::peer_lost, "RDMA connection broken while posting a receive: {}",
-                     std::strerror(error));
-}
-
 Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
   wire::VerbsHead head;
   if (bytes < sizeof head) return base::error(Code::protocol_error, "a SEND of {} bytes", bytes);
-  std::memcpy(&head, message_at(index), sizeof head);
+  std::memcpy(&head, messages_.at(index), sizeof head);
   if (head.record_count > wire::kVerbsRecordLimit || head.reserved != 0 ||
       bytes != sizeof head + head.record_count * sizeof(wire::VerbsRecord)) {
     return base::error(Code::protocol_error, "a SEND of {} bytes with {} records", bytes,
                        head.record_count);
   }
   std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records;
-  std::memcpy(records.data(), message_at(index) + sizeof head, bytes - sizeof head);
-  FARO_RETURN_IF_ERROR(take_message(index));
+  std::memcpy(records.data(), messages_.at(index) + sizeof head, bytes - sizeof head);
+  FARO_RETURN_IF_ERROR(messages_.post_again(endpoint_->queue_pair(), index));
   if (head.record_count == 0) {
     credits_.return_taken();
   } else {
@@ -242,7 +234,7 @@ Status VerbsChannel::accept_written(uint32_t number, wire::Position position) {
 }
 
 Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
-  FARO_RETURN_IF_ERROR(take_message(index));
+  FARO_RETURN_IF_ERROR(messages_.post_again(endpoint_->queue_pair(), index));
   credits_.note_taken();
   const ImmediateCode::Written written = link_.incoming_code_.decode(code);
   if (!link_.incoming_code_.fits() || written.ring >= link_.incoming_.size()) {
