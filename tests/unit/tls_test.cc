@@ -544,7 +544,7 @@ TEST(Credentials, are_read_again_when_the_files_change_and_kept_when_they_are_br
   EXPECT_TRUE(meets(old_peer)) << "it goes on with what it had";
   EXPECT_EQ(log.size(), 1u);
   after.renew(files);
-  EXPECT_EQ(chmod(files.key().c_str(), 0640), 0);
+  EXPECT_EQ(chmod(files.key().c_str(), 0644), 0);
   EXPECT_TRUE(meets(old_peer)) << "others may read the key";
   EXPECT_EQ(chmod(files.key().c_str(), 0600), 0);
   EXPECT_TRUE(meets(new_peer));
