@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "transport/mending_tally.h"
 
 namespace faro::links {
 namespace {
@@ -41,6 +40,17 @@ bool is_break(const Status& cause) {
   return cause.code() == Code::peer_lost || cause.code() == Code::connect_failed;
 }
 
+// Tells the peer why its link ends. If there is no memory for the message it only sees the end of
+// the connection.
+void say_ending(const Link& link, ResumableControl& control, const Status& cause, bool retry) {
+  if (!control.attached() || link.state().is(LinkState::leaving)) return;
+  try {
+    const wire::Ending ending{cause.code(), retry, std::string(cause.message())};
+    control.send(link.data() != nullptr ? wire::encode_fail(ending) : wire::encode_refuse(ending));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 }  // namespace
 
 Status protocol_violation(std::string_view what) {
@@ -54,7 +64,7 @@ Link::Link(Owner& owner, transport::LinkContext context,
       peer_(peer),
       control_(std::move(connection),
                context_.mending.limit != 0 && (peer_.head.features & wire::kMends) != 0),
-      liveness_{context_.reactor->clock().now_ns()},
+      history_(context_.reactor->clock().now_ns()),
       setup_(context_.initiator) {
   context_.events = this;
   context_.signs = (peer_.head.features & wire::kSigns) != 0;
@@ -98,7 +108,7 @@ void Link::begin(transport::Transport& transport, transport::DoorbellMemory door
   context_.doorbells = doorbells;
   transport_ = &transport;
   state_.advance(LinkState::setting_up);
-  setup_since_ = context_.reactor->clock().now_ns();
+  history_.note_setup(context_.reactor->clock().now_ns());
   const Status started = setup_.begin(transport, context_);
   if (!started.ok()) return suspend(started);
   for (const wire::ControlMessage& message : setup_.take_early()) {
@@ -113,7 +123,7 @@ void Link::advance() {
   const bool mends = state_.is(LinkState::mending);
   if (!mends && !state_.is(LinkState::setting_up)) return;
   if (mends && !setup_.begun()) {
-    if (!setup_.may_mend() || !attached()) return;
+    if (!setup_.may_mend() || !control_.attached()) return;
     const Status begun = setup_.mend(*transport_, context_, *made_);
     if (!begun.ok()) return suspend(begun);
   }
@@ -128,7 +138,7 @@ void Link::come_up() {
     const Status mended = setup_.finish();
     if (!mended.ok()) return suspend(mended);
     state_.advance(LinkState::up);
-    data_liveness_.heard = context_.reactor->clock().now_ns();
+    history_.note_data(context_.reactor->clock().now_ns());
     return base::log(LogLevel::info, "the link to {} is in order again", name());
   }
   const bool is_mended = state_.is(LinkState::setup_mending);
@@ -140,7 +150,7 @@ void Link::come_up() {
   owner_.on_made(*this, *made_);
   data_.store(made_.get(), std::memory_order_release);
   state_.advance(is_mended ? LinkState::mending : LinkState::up);
-  data_liveness_.heard = context_.reactor->clock().now_ns();
+  history_.note_data(context_.reactor->clock().now_ns());
   base::log(LogLevel::debug, "{}: linked by {}", name(), choice()->transport);
   owner_.on_up(*this);
 }
@@ -168,7 +178,7 @@ bool Link::can_mend() const {
 }
 
 void Link::on_broken(const Status& cause) {
-  if (state_.awaits_connection()) note_failed_mending(cause);
+  if (state_.awaits_connection()) history_.note_failed_mending(cause);
   // A peer that has noticed as well, or was asked to close, does not say why the data connection has failed.
   const bool is_known = state_.is(LinkState::suspended);
   break_off(is_known ? Status(state_.suspension()->cause) : cause);
@@ -184,8 +194,7 @@ void Link::break_off(const Status& cause) {
   }
   setup_.restart();
   if (state_.awaits_connection()) return;
-  last_break_ = cause;
-  last_failure_ = Status::Ok();
+  history_.note_break(cause);
   base::log(LogLevel::info, "the link to {} has broken and is mended: {}", name(), cause.message());
   const base::Nanoseconds now = context_.reactor->clock().now_ns();
   state_.mend(now, base::deadline_after(now, context_.mending.limit), cause);
@@ -197,7 +206,7 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
   break_off(Status(Code::peer_lost, "the peer has found its connection broken"));
   if (state_.is(LinkState::setup_mending)) come_up();  // to the peer it is
   if (state_.has_ended()) return;
-  liveness_.heard = context_.reactor->clock().now_ns();
+  history_.note_control(context_.reactor->clock().now_ns());
   if (context_.initiator)
     context_.peer_address = connection->peer_address();  // by which it is reached now
   control_.resume(std::move(connection), *this);
@@ -208,32 +217,10 @@ void Link::resume(std::unique_ptr<ControlConnection> connection,
   advance();
 }
 
-void Link::take_data_pulse() {
-  if (data() == nullptr || !state_.connected()) return;
-  const Doing doing(*this);
-  const transport::Pulse pulse = made_->take_pulse();
-  data_shows_ = pulse != transport::Pulse::unknown;
-  if (pulse == transport::Pulse::heard) data_liveness_.heard = context_.reactor->clock().now_ns();
-  if (pulse != transport::Pulse::stuck) return;
-  fail(base::error(Code::peer_lost,
-                   "{}; it has broken {} times although it was mended, and nothing has got further",
-                   last_break_.message(), transport::MendingTally::kBreaks));
-}
-
-void Link::on_data_silent(const Status& cause) {
-  const Doing doing(*this);
-  suspend(cause);
-}
-
 void Link::on_waited() {
   const Status cause = state_.suspension()->cause;
   if (!state_.awaits_connection()) return can_mend() ? break_off(cause) : fail(cause);
-  const bool hangs = last_failure_.ok() && setup_.begun();
-  if (hangs)
-    last_failure_ = Status(Code::peer_lost, "the peer answers, but no data connection is made");
-  fail(base::error(Code::peer_lost, "{}; the link was not mended within link.mend_ms = {}{}{}",
-                   cause.message(), context_.mending.limit / 1'000'000,
-                   last_failure_.ok() ? "" : ": ", last_failure_.message()));
+  fail(history_.not_mended(cause, context_.mending.limit, setup_.begun()));
 }
 
 // ---------------------------------------------------------------------------------------- messages
@@ -248,7 +235,7 @@ void Link::send(const wire::ControlMessage& message) {
 void Link::on_message(std::span<const std::byte> message) {
   if (state_.has_ended()) return;
   const Doing doing(*this);
-  liveness_.heard = context_.reactor->clock().now_ns();
+  history_.note_control(context_.reactor->clock().now_ns());
   switch (control_.on_message(message)) {
     case ResumableControl::Verdict::broken:
       return fail(protocol_violation(fmt::format("a malformed {}, or one out of place",
@@ -346,7 +333,6 @@ void Link::on_link_failed(const Status& cause) {
       if (link == nullptr || !link->state_.connected()) return;
       // One more break is nothing new to a link that is suspended or mended; what is told only once is.
       if (is_break(cause) && !link->state_.is(LinkState::up)) return;
-      const Doing doing(*link);
       link->suspend(cause);
     });
   } catch (const std::bad_alloc&) {
@@ -356,6 +342,7 @@ void Link::on_link_failed(const Status& cause) {
 
 // A peer that gives up says why over the control connection and closes its other connections. Either may be seen first.
 void Link::suspend(const Status& cause) {
+  const Doing doing(*this);
   if (!is_break(cause)) return fail(cause);
   if (state_.is(LinkState::mending)) return on_broken(cause);
   state_.suspend(context_.reactor->clock().now_ns() + kSuspense, cause);
@@ -365,22 +352,12 @@ void Link::suspend(const Status& cause) {
 void Link::fail(const Status& cause) {
   if (state_.has_ended()) return;
   const Doing doing(*this);
-  say_ending(cause, false);
+  say_ending(*this, control_, cause, false);
   lose(cause);
 }
 
-// If there is no memory for the message the peer only sees the end of the connection.
-void Link::say_ending(const Status& cause, bool retry) {
-  if (!attached() || state_.is(LinkState::leaving)) return;
-  try {
-    const wire::Ending ending{cause.code(), retry, std::string(cause.message())};
-    control_.send(data() != nullptr ? wire::encode_fail(ending) : wire::encode_refuse(ending));
-  } catch (const std::bad_alloc&) {
-  }
-}
-
 void Link::refuse(const Status& cause, bool retry) {
-  say_ending(cause, retry && !state_.connected());
+  say_ending(*this, control_, cause, retry && !state_.connected());
   end_as(LinkState::lost);
 }
 
@@ -388,7 +365,7 @@ void Link::leave() {
   const Doing doing(*this);
   if (state_.has_ended()) return;
   // Behind a BYE nothing is read, and what was kept for a link that is mended comes later.
-  const bool can_say_all = attached() && !state_.is(LinkState::mending);
+  const bool can_say_all = control_.attached() && !state_.is(LinkState::mending);
   if (!state_.connected() || !can_say_all) return end_as(LinkState::lost);
   send(wire::encode_plain(ControlKind::bye));
   state_.advance(LinkState::leaving);
@@ -403,7 +380,7 @@ void Link::lose(const Status& cause, bool final) {
 void Link::finish_ending(const Status& cause) {
   const Doing doing(*this);
   if (!state_.has_ended()) return;
-  say_ending(cause, false);
+  say_ending(*this, control_, cause, false);
   conclude(cause, false);
 }
 

@@ -25,8 +25,8 @@
 #include <string>
 
 #include "faro/status.h"
+#include "links/link_history.h"
 #include "links/link_state.h"
-#include "links/liveness.h"
 #include "links/memory_budget.h"
 #include "links/network.h"
 #include "links/resumable_control.h"
@@ -126,33 +126,22 @@ class Link final : private ControlConnection::Handler,
   bool can_mend() const;
   /// The peer can be reached again, or has found the link broken. `token`: accepting side: of the data connection.
   void resume(std::unique_ptr<ControlConnection> connection, const transport::StreamToken& token);
-  /// Why an attempt to mend it has failed. If none succeeds, the last of these says why.
-  void note_failed_mending(const Status& why) { last_failure_ = why; }
   /// It was suspended, or mending, for as long as it may be.
   void on_waited();
 
   /// Sends a control message, unless the link has ended or a side has left. While it is mended, what has to arrive is
   /// kept for the peer.
   void send(const wire::ControlMessage& message);
-  /// Whether there is a control connection.
-  bool attached() const { return control_.attached(); }
-  /// What was sent and has not come yet, and where from.
+  /// Whether there is a control connection; what was sent and has not come yet, and where from.
   const ResumableControl& control() const { return control_; }
-  const Liveness::Peer& liveness() const { return liveness_; }
-  /// The same of the data connection; null: nobody can tell, or it need not be there.
-  const Liveness::Peer* data_liveness() const {
-    return data_shows_ && state_.is(LinkState::up) ? &data_liveness_ : nullptr;
-  }
-  /// Dialling side, while it is set up: since when. Everything that it still needs comes at once.
-  std::optional<base::Nanoseconds> setup_since() const {
-    return state_.is(LinkState::setting_up) && context_.initiator ? setup_since_ : std::nullopt;
-  }
-  /// With each heartbeat, and before the data connection counts as silent: looks what has come over it, and sends the peer
-  /// a sign of life. Ends a link that is of no use to mend again.
-  void take_data_pulse();
-  /// Nothing has come over the data connection for too long, although the peer lives: it gets another one.
-  void on_data_silent(const Status& cause);
+  /// When the peer was heard; why it has broken and was not mended.
+  const LinkHistory& history() const { return history_; }
+  LinkHistory& history() { return history_; }
 
+  /// The data connection, or its setup, has failed, or nothing has come over it for too long while
+  /// the peer lives: the link waits for an explanation, or gets another connection. A cause that is
+  /// no break ends it.
+  void suspend(const Status& cause);
   /// Ends the link: tells the peer (FAIL, or REFUSE before up), then the owner.
   void fail(const Status& cause);
   /// Ends it, telling the peer why, without telling the owner.
@@ -176,11 +165,9 @@ class Link final : private ControlConnection::Handler,
   void handle(std::span<const std::byte> message);
   void on_setup(std::span<const std::byte> message);
   void come_up();
-  void suspend(const Status& cause);
   void on_broken(const Status& cause);
   void break_off(const Status& cause);
   void lose(const Status& cause, bool final = false);
-  void say_ending(const Status& cause, bool retry);
   void conclude(const Status& cause, bool final);
   void end_as(LinkState::Phase phase);
 
@@ -189,12 +176,7 @@ class Link final : private ControlConnection::Handler,
   const wire::Hello peer_;
   ResumableControl control_;
   LinkState state_;
-  Liveness::Peer liveness_;
-  std::optional<base::Nanoseconds> setup_since_;
-  Liveness::Peer data_liveness_;
-  bool data_shows_ = false;                     // what comes over the data connection is known
-  Status last_break_;                           // the last time that it was up
-  Status last_failure_;                         // to mend it, since then
+  LinkHistory history_;
   std::shared_ptr<MemoryBudget::Share> share_;  // given back after the memory
   SetupExchange setup_;
   transport::Transport* transport_ = nullptr;  // from its setup on

@@ -12,7 +12,7 @@ namespace faro::links {
 namespace {
 
 bool waits(const Link& link) {
-  return link.state().awaits_connection() && !link.attached() &&
+  return link.state().awaits_connection() && !link.control().attached() &&
          !link.context().mending.address.empty();
 }
 
@@ -34,7 +34,7 @@ void LinkMender::advance(base::Nanoseconds now) {
   base::Each each;
   links_.for_each([&](Link& link) {
     if (!link.state().awaits_connection()) return;
-    each.run([&] { link.attached() ? link.advance() : dial(link, now); });
+    each.run([&] { link.control().attached() ? link.advance() : dial(link, now); });
   });
   each.rethrow();
 }
@@ -125,7 +125,7 @@ void LinkMender::on_dialled(Dialler& dialler, std::unique_ptr<ControlConnection>
 void LinkMender::on_dial_failed(Dialler& dialler, const Status& cause) {
   Link* link = waiting(dialler);
   if (link == nullptr) return;
-  link->note_failed_mending(cause);
+  link->history().note_failed_mending(cause);
   if (cause.code() != Code::peer_lost) return note_answer(*link);
   asks(*link) ? lose_all(*link, cause) : lose(*link, cause);
 }
@@ -137,7 +137,8 @@ void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
   // If the peer has resumed the link meanwhile, that connection may break as well: then it is asked again.
   if (!is_final || link == nullptr || base::planted(base::Plant::old_incarnation_believed)) {
     // Who has only asked is refused in order.
-    if (link != nullptr && link->context().initiator) link->note_failed_mending(refusal.status);
+    if (link != nullptr && link->context().initiator)
+      link->history().note_failed_mending(refusal.status);
     if (link != nullptr) note_answer(*link);
     return dialler.retry(refusal.status);
   }

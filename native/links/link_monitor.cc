@@ -13,6 +13,16 @@ namespace {
 
 constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
+// Comes with each heartbeat, and before a data connection counts as silent. Ends a link that is of
+// no use to mend again.
+void take_data_pulse(Link& link) {
+  if (link.data() == nullptr || !link.state().connected()) return;
+  const Link::Doing doing(link);
+  const base::Nanoseconds now = link.context().reactor->clock().now_ns();
+  const transport::Pulse pulse = link.history().take_pulse(*link.data(), now);
+  if (pulse == transport::Pulse::stuck) link.fail(link.history().stuck());
+}
+
 }  // namespace
 
 LinkMonitor::LinkMonitor(const base::Settings& settings, LinkTable& links, std::string name,
@@ -34,27 +44,33 @@ base::Nanoseconds LinkMonitor::next_deadline(bool judges) const {
 
 // When a silent peer is lost. While it joins it may be clearing gigabytes of rings.
 base::Nanoseconds LinkMonitor::expiry(const Link& link) const {
-  if (link.state().connected()) return liveness_.expiry(link.liveness());
-  return base::deadline_after(link.liveness().heard, joining());
+  if (link.state().connected()) return liveness_.expiry(link.history().control());
+  return base::deadline_after(link.history().control().heard, joining());
 }
 
-// When a data connection counts as silent; never where nobody can tell.
+// When a data connection counts as silent; never where nobody can tell, or it need not be there.
 base::Nanoseconds LinkMonitor::data_expiry(const Link& link) const {
-  const Liveness::Peer* const data = link.data_liveness();
-  return data == nullptr ? base::kForever : liveness_.expiry(*data);
+  const Liveness::Peer* const data = link.history().data();
+  const bool shows = data != nullptr && link.state().is(LinkState::up);
+  return shows ? liveness_.expiry(*data) : base::kForever;
+}
+
+// When the setup of a link fails. On the dialling side all that it still needs comes at once.
+base::Nanoseconds LinkMonitor::setup_expiry(const Link& link) const {
+  const bool is_due = link.state().is(LinkState::setting_up) && link.context().initiator;
+  return is_due ? base::deadline_after(link.history().setup_since(), joining()) : base::kForever;
 }
 
 base::Nanoseconds LinkMonitor::due(const Link& link, bool judges) const {
   const auto* const suspension = link.state().suspension();
-  const bool is_judged = judges && link.attached() && !link.state().is(LinkState::leaving);
+  const bool is_judged =
+      judges && link.control().attached() && !link.state().is(LinkState::leaving);
   base::Nanoseconds due = suspension == nullptr ? base::kForever : suspension->until;
   if (!is_judged) return due;
   // A data connection that was not judged when it was due waits for the next heartbeat.
   if (const base::Nanoseconds data = data_expiry(link); data > liveness_.last_pass())
     due = std::min(due, data);
-  if (const auto since = link.setup_since())
-    due = std::min(due, base::deadline_after(*since, joining()));
-  return std::min(due, expiry(link));
+  return std::min({due, setup_expiry(link), expiry(link)});
 }
 
 void LinkMonitor::check(base::Nanoseconds now, bool judges) {
@@ -76,7 +92,7 @@ void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
   const LinkState::Suspension* suspension = link.state().suspension();
   if (suspension != nullptr && now >= suspension->until) link.on_waited();
   check_data(link, now, judges);
-  if (!link.attached() || link.state().is(LinkState::leaving)) return;
+  if (!link.control().attached() || link.state().is(LinkState::leaving)) return;
   if (judges && now >= expiry(link)) {
     const bool is_up = link.state().connected();
     return link.fail(
@@ -84,8 +100,7 @@ void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
                     is_up ? "liveness.timeout_ms" : "connect.timeout_ms",
                     is_up ? settings_.liveness_timeout_ms : settings_.connect_timeout_ms));
   }
-  if (const auto since = link.setup_since();
-      judges && since && now >= base::deadline_after(*since, joining())) {
+  if (judges && now >= setup_expiry(link)) {
     return link.fail(base::error(Code::connect_failed,
                                  "it was not set up within connect.timeout_ms = {}",
                                  settings_.connect_timeout_ms));
@@ -97,10 +112,10 @@ void LinkMonitor::check(Link& link, base::Nanoseconds now, bool judges) {
 // heard there first, so that has to be young.
 void LinkMonitor::check_data(Link& link, base::Nanoseconds now, bool judges) {
   if (!liveness_.beat() && now < data_expiry(link)) return;
-  link.take_data_pulse();
-  const bool is_alive = now < link.liveness().heard + 2 * liveness_.interval();
+  take_data_pulse(link);
+  const bool is_alive = now < link.history().control().heard + 2 * liveness_.interval();
   if (!judges || !is_alive || now < data_expiry(link)) return;
-  link.on_data_silent(
+  link.suspend(
       base::error(Code::peer_lost,
                   "{} heard nothing from {} on the data connection for liveness.timeout_ms = {}",
                   name_, link.name(), settings_.liveness_timeout_ms));

@@ -37,6 +37,7 @@ class LinkMonitor {
   base::Nanoseconds joining() const;
   base::Nanoseconds expiry(const Link& link) const;
   base::Nanoseconds data_expiry(const Link& link) const;
+  base::Nanoseconds setup_expiry(const Link& link) const;
   base::Nanoseconds due(const Link& link, bool judges) const;
   void check(Link& link, base::Nanoseconds now, bool judges);
   void check_data(Link& link, base::Nanoseconds now, bool judges);

@@ -44,14 +44,14 @@ size_t LinkTable::expected_streams() const {
 
 bool LinkTable::all_detached() const {
   bool all = true;
-  for_each([&](const Link& link) { all = all && !link.attached(); });
+  for_each([&](const Link& link) { all = all && !link.control().attached(); });
   return all;
 }
 
 Link& LinkTable::add(std::unique_ptr<Link> link) {
   std::shared_ptr<Link> added = retired_->keep(std::move(link));
   added->state_.set_watch(watch_);
-  watch_.note_added(added->liveness().heard);
+  watch_.note_added(added->history().control().heard);
   parted_.reserve(parted_.size() + links_.size() + 1);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Link>& place = links_[added->place()];

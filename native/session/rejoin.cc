@@ -12,7 +12,7 @@ template <typename Visit>
 void Rejoin::for_each_open(Visit&& visit) const {
   links_.for_each([&](const links::Link& link) {
     const Peer& peer = peers_[link.place()];
-    if (link.attached() && peer.was_open) visit(*peer.members);
+    if (link.control().attached() && peer.was_open) visit(*peer.members);
   });
 }
 

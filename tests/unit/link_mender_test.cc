@@ -297,7 +297,7 @@ TEST_P(LinkThatIsMended, goes_on_over_a_connection_that_the_dialling_side_has_ma
   breaks();
   is_answered();
   EXPECT_TRUE(peer_.admitted);
-  EXPECT_EQ(link_->attached(), has_dialled_);
+  EXPECT_EQ(link_->control().attached(), has_dialled_);
   EXPECT_EQ(links_.watch().mending(), 1);
   EXPECT_TRUE(test::is_ok(loss_));
 }
@@ -316,11 +316,11 @@ TEST_P(LinkThatIsMended, is_dialled_after_longer_and_longer_pauses_if_each_conne
   for (const base::Nanoseconds pause : {1, 2, 4, 8, 16, 32, 64, 128, 250, 250}) {
     is_answered();
     EXPECT_TRUE(peer_.admitted);
-    EXPECT_EQ(link_->attached(), has_dialled_);
+    EXPECT_EQ(link_->control().attached(), has_dialled_);
     mender_.advance(network_.clock.now_ns());  // as each round does
     if (has_dialled_) last_->handler->on_closed(Status(Code::peer_lost, "it has broken again"));
     ASSERT_TRUE(link_->state().is(LinkState::mending));
-    ASSERT_FALSE(link_->attached());
+    ASSERT_FALSE(link_->control().attached());
     network_.connected = nullptr;
     mender_.advance(network_.clock.now_ns());
     ASSERT_FALSE(network_.connected) << "at once";
@@ -388,7 +388,7 @@ TEST_P(LinkThatIsMended, is_lost_though_the_peer_has_said_so_while_there_was_a_c
   const Status gone(Code::peer_lost, "the peer does not have that link (any more)");
   peer_.judgement = Refusal{gone, false, false, true, true};
   is_answered();
-  EXPECT_TRUE(link_->attached());
+  EXPECT_TRUE(link_->control().attached());
   resumed->handler->on_closed(Status(Code::peer_lost, "the peer closed the connection"));
   network_.connected = nullptr;
   network_.clock.advance(1'000'000'000);

@@ -176,10 +176,10 @@ TEST_F(LinkThatIsSetUp, is_looked_at_with_heartbeats_and_when_something_is_due) 
 // Before the first heartbeat there may be many rounds.
 TEST_F(LinkThatIsSetUp, whose_peer_is_silent_from_the_beginning_is_lost_in_time) {
   const base::Nanoseconds limit = settings_.connect_timeout_ms * 1'000'000;
-  const base::Nanoseconds lost_at = link_->liveness().heard + limit;
+  const base::Nanoseconds lost_at = link_->history().control().heard + limit;
   for (base::Nanoseconds now = monitor_.next_deadline(true); now < lost_at;
        now = monitor_.next_deadline(true)) {
-    monitor_.check(std::max(now, link_->liveness().heard), true);
+    monitor_.check(std::max(now, link_->history().control().heard), true);
     ASSERT_TRUE(losses_.empty());
   }
   EXPECT_EQ(monitor_.next_deadline(true), lost_at);
@@ -213,7 +213,7 @@ TEST_F(LinkThatIsSetUp, skips_messages_of_unknown_kinds_that_may_be_skipped_and_
   for (const uint8_t kind : {0x80, 0xa5, 0xff})
     peer_->handler->on_message(wire::ControlMessage{static_cast<std::byte>(kind), std::byte{1}});
   EXPECT_TRUE(losses_.empty());
-  EXPECT_TRUE(link_->attached());
+  EXPECT_TRUE(link_->control().attached());
   peer_->handler->on_message(wire::ControlMessage{std::byte{0x7f}});
   ASSERT_EQ(losses_.size(), 1u);
   test::expect_contains(losses_[0], "message of unknown kind on an established connection");
@@ -261,11 +261,11 @@ TEST_F(LinkThatIsSetUp, is_lost_in_the_next_round_when_an_exception_interrupts_i
   EXPECT_TRUE(losses_.empty());
   peer_->handler->on_message(
       wire::encode_plain(wire::ControlKind::ready));  // is not looked at any more
-  EXPECT_TRUE(link_->attached());
+  EXPECT_TRUE(link_->control().attached());
   pass();
   EXPECT_EQ(losses_,
             std::vector<std::string>{"resource_limit: the process of node 1 has no memory left"});
-  EXPECT_FALSE(link_->attached());
+  EXPECT_FALSE(link_->control().attached());
   pass();
   EXPECT_EQ(losses_.size(), 1u);
 }
