@@ -489,12 +489,15 @@ void ChannelLinks::on_lost(links::Link& link, const Status& cause) {
   Entry& entry = entry_of(link);
   attend(entry);
   const bool was_up = link.data() != nullptr;
+  const bool may_have_opened = link.history().may_be_up_to_peer();
   const bool keeps_code =
       !was_up || cause.code() == Code::protocol_error || cause.code() == Code::deadline_exceeded;
   links_.retire(link.place());
   if (entry.is_told) return;
-  // A connection was not made, or broke, as where too many come at once: that may succeed later.
-  const bool has_broken = cause.code() == Code::connect_failed || cause.code() == Code::peer_lost;
+  // A connection was not made, or broke, as where too many come at once: that may succeed later. Where the peer may have
+  // opened the channel it is not dialled again, for it would open twice there.
+  const bool has_broken =
+      cause.code() == Code::connect_failed || (cause.code() == Code::peer_lost && !may_have_opened);
   if (!was_up && entry.dialler != nullptr && has_broken) {
     entry.last_failure = cause;
     entry.broke = base::error(cause.code(), "{}: {}", link.name(), cause.message());

@@ -129,7 +129,10 @@ void Link::advance() {
   }
   const Result<bool> became_ready = setup_.advance();
   if (!became_ready.ok()) return suspend(became_ready.status());
-  if (*became_ready) send(wire::encode_plain(ControlKind::ready));
+  if (*became_ready) {
+    history_.note_told_ready();
+    send(wire::encode_plain(ControlKind::ready));
+  }
   if (setup_.complete()) come_up();
 }
 

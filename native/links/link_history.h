@@ -21,6 +21,8 @@ class LinkHistory {
   /// The same of the data connection.
   void note_data(base::Nanoseconds now) { data_.heard = now; }
   void note_setup(base::Nanoseconds now) { setup_since_ = now; }
+  /// The peer was told that this side is ready.
+  void note_told_ready() { told_ready_ = true; }
   /// Looks what has come over the data connection, and sends the peer a sign of life.
   transport::Pulse take_pulse(transport::DataLink& data, base::Nanoseconds now);
 
@@ -29,6 +31,8 @@ class LinkHistory {
   const Liveness::Peer* data() const { return data_shows_ ? &data_ : nullptr; }
   /// When its setup began; 0 before that.
   base::Nanoseconds setup_since() const { return setup_since_; }
+  /// Whether the link is, or was, perhaps up to the peer.
+  bool may_be_up_to_peer() const { return told_ready_; }
 
   /// It was up, or may have been to the peer, and has broken.
   void note_break(const Status& cause) {
@@ -47,6 +51,7 @@ class LinkHistory {
   Liveness::Peer control_;
   Liveness::Peer data_;
   bool data_shows_ = false;  // what comes over the data connection is known
+  bool told_ready_ = false;
   base::Nanoseconds setup_since_ = 0;
   Status last_break_;    // the last time that it was up
   Status last_failure_;  // to mend it, since then

@@ -320,7 +320,7 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   REFUSED(faro_worker_open_shuffle(worker, &spec, &shuffle), invalid);
   spec.size = sizeof spec;
   REFUSED(faro_worker_open_shuffle(worker, &spec, &shuffle),
-          FARO_CODE_PEER_LOST); /* a query of nobody */
+          FARO_CODE_QUERY_ENDED); /* a query of nobody */
   spec.query = cluster->query;
   spec.row_bytes = 8;
   spec.sender_count = 1;
@@ -1377,6 +1377,7 @@ static void carries_frames_over_channels(void) {
   for (; (outcome = send_frame(&client, to_server, "more")) == FARO_OUTCOME_DONE; ++sent) {
   }
   CHECK(outcome == FARO_OUTCOME_WOULD_WAIT);
+  expect_frame(&server, "");
   expect_frame(&server, "");
   for (int i = 0; i < sent; ++i) expect_frame(&server, "more");
   CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE, both) != FARO_OUTCOME_FAILED);

@@ -7,6 +7,7 @@ import re
 import sys
 
 header = re.sub(r"/\*.*?\*/", "", open(sys.argv[1], encoding="utf-8").read(), flags=re.S)
+header = re.sub(r" *\\\n *", " ", header)
 macros = dict(re.findall(r"^#define (FARO_\w+) +(\S.*?) *$", header, flags=re.M))
 wrong = [f"an enum without a name: {text.split(',')[0].strip()}" for text in re.findall(r"\benum\s*\{([^}]*)", header)]
 wrong += [f"{name} is {value}" for name, value in macros.items() if not re.fullmatch(r"[-+()0-9xLU ]+", value)]
