@@ -20,8 +20,8 @@ class TurnsTest : public testing::Test {
 
   base::ManualClock clock_;
   Turns made_{clock_};
-  std::vector<Turns::Turn> turns_;
   std::vector<size_t> began_;
+  std::vector<Turns::Turn> turns_;  // the end of one may begin another
 };
 
 TEST_F(TurnsTest, come_at_once_while_few_are_under_way_and_then_one_for_each_that_ends) {
