@@ -72,8 +72,8 @@ class RowClaim {
   std::span<std::byte> data_;
 };
 
-/// The sending side of a shuffle at one worker, for rows as bytes. Where their width is known only at run time this is as
-/// fast as RowSender is for rows of one type, which has calls that send many at once besides.
+/// The sending side of a shuffle at one worker, for rows as bytes, also of a width that is known only
+/// at run time. RowSender is faster for short rows of one type, and has calls that send many at once.
 ///
 /// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
 /// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
