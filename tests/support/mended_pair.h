@@ -59,8 +59,10 @@ class MendedPair {
 
   /// Is called before a worker sends a row, with its number; set it while no query runs.
   std::function<void(uint64_t row)> before_row;
+  /// The width of a row, which begins with its number; set it while no query runs.
+  uint32_t row_bytes = sizeof(uint64_t);
 
-  /// A query in which each worker sends that many numbers to each; what its end says at either node.
+  /// A query in which each worker sends that many rows to each; what its end says at either node.
   std::vector<Status> query(uint64_t rows) {
     const QueryId id = session(0).begin_query();
     std::vector<Status> ends(2);
@@ -72,7 +74,7 @@ class MendedPair {
     Worker& worker = session(node).worker(0);
     Status failure;
     {
-      auto opened = worker.open_shuffle({id, 0, sizeof(uint64_t), {}, {}});
+      auto opened = worker.open_shuffle({id, 0, row_bytes, {}, {}});
       failure = opened.ok() ? exchange(*opened, rows) : opened.status();
     }
     Status cause;
@@ -116,10 +118,11 @@ class MendedPair {
       }
       return outcome == Outcome::done;
     };
+    std::vector<std::byte> bytes(row_bytes);
     for (uint64_t row = 0; row < rows; ++row) {
       if (before_row) before_row(row);
+      std::memcpy(bytes.data(), &row, sizeof row);
       for (uint32_t to = 0; to < 2; ++to) {
-        const auto bytes = std::as_bytes(std::span(&row, 1));
         if (!until_done([&] { return shuffle.sender()->send(to, bytes, Wait::none()); }))
           return shuffle.status();
       }
