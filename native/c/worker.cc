@@ -2,6 +2,8 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/return_if_error.h"
 #include "c/errors.h"
@@ -170,21 +172,22 @@ faro_code faro_worker_rings(faro_worker* worker, faro_rings* rings) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(worker, "worker"));
     FARO_RETURN_IF_ERROR(need_struct(rings, "rings"));
-    FARO_RETURN_IF_ERROR(worker->core.ownership().enter());
-    worker->rings.clear();
-    worker->core.each_ring([&](uint32_t peer, bool is_outgoing, std::span<const std::byte> memory) {
+    std::vector<faro_ring> now;
+    const auto add = [&](uint32_t peer, bool is_outgoing, std::span<const std::byte> memory) {
       faro_ring ring{};
       ring.base = const_cast<std::byte*>(memory.data());
       ring.bytes = memory.size();
       ring.peer = peer;
       ring.is_outgoing = is_outgoing ? 1 : 0;
-      worker->rings.push_back(ring);
-    });
+      now.push_back(ring);
+    };
+    FARO_ASSIGN_OR_RETURN(const uint64_t* const generation, worker->core.each_ring(add));
+    worker->rings = std::move(now);
     faro_rings told{};
     told.rings = worker->rings.data();
     told.ring_count = static_cast<uint32_t>(worker->rings.size());
     told.ring_bytes = sizeof(faro_ring);
-    told.generation = &worker->core.rings_generation();
+    told.generation = generation;
     fill(*rings, told);
     return Status::Ok();
   });

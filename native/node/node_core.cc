@@ -241,7 +241,9 @@ void NodeCore::on_number_free(uint32_t node) { events_.tell_removed(node); }
 
 // Before the start no worker is bound to any link.
 void NodeCore::on_links_changed() {
-  if (early_.is_over()) alert_workers();
+  if (!early_.is_over()) return;
+  alert_workers();
+  for (const auto& worker : workers_) worker->at_rest().let_go_of_lost_links();
 }
 
 void NodeCore::on_tick(base::Nanoseconds now) {

@@ -1,6 +1,7 @@
 #include "shuffle/link_lanes.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 
@@ -24,14 +25,32 @@ bool LinkLanes::rebind(bool uses_any) {
   bool all = true;
   for (const uint32_t node : nodes()) {
     all &= rebind(node);
-    const InRing& first = receive_side_.rings_of(node).front();
-    if (uses_any || !worker_.settings.nodes_change() || !first.link->is_absent()) continue;
-    send_side_.forget_rings(node);
-    receive_side_.forget_rings(node);
+    if (!uses_any) forget_absent(node);
   }
+  count_rebound();
   bound_ = true;
   if (all) changes_seen_ = changes;
   return all;
+}
+
+void LinkLanes::let_go_of_lost() {
+  std::vector<uint32_t> lost;
+  for (const auto& [node, rings] : receive_side_.rings()) {
+    const std::shared_ptr<transport::DataLink>& bound = rings.front().link;
+    if (bound == nullptr || bound->is_absent()) continue;
+    if (bound != worker_.membership.link(node)) lost.push_back(node);
+  }
+  for (const uint32_t node : lost) {
+    if (rebind(node)) forget_absent(node);
+  }
+}
+
+// Nothing is open: what a node that is not linked has had rings for is not needed.
+void LinkLanes::forget_absent(uint32_t node) noexcept {
+  const InRing& first = receive_side_.rings_of(node).front();
+  if (!worker_.settings.nodes_change() || !first.link->is_absent()) return;
+  send_side_.forget_rings(node);
+  receive_side_.forget_rings(node);
 }
 
 Status LinkLanes::check(const ShuffleSpec& spec) {
@@ -41,7 +60,9 @@ Status LinkLanes::check(const ShuffleSpec& spec) {
     for (const uint32_t worker : *workers) nodes.insert(worker_.queries.node_of_worker(worker));
   }
   for (const uint32_t node : nodes) {
-    if ((is_current && receive_side_.has_rings(node)) || rebind(node)) continue;
+    const bool is_bound = (is_current && receive_side_.has_rings(node)) || rebind(node);
+    count_rebound();
+    if (is_bound) continue;
     return base::error(Code::wrong_state,
                        "stage {}: worker {} still holds a batch or a claim of {} as it was before "
                        "it started again; release it first",
@@ -71,7 +92,7 @@ bool LinkLanes::rebind(uint32_t node) {
 
 // The last worker that releases a link frees its memory.
 void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link) {
-  ++generation_;
+  rebound_ = true;
   session::Membership& membership = worker_.membership;
   const session::Node& peer = membership.nodes()[node];
   const ring::Layout out = membership.outgoing_layout(node);

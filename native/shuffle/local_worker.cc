@@ -49,6 +49,7 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
       receive_side_(context_, operation_, wait_loop_),
       send_side_(context_, operation_, wait_loop_, receive_side_),
       link_lanes_(context_, send_side_, receive_side_),
+      at_rest_(ownership_, link_lanes_, shuffles_),
       slots_(node.settings.shuffle_limit) {
   shuffles_.reserve(slots_.size());
   (void)link_lanes_.rebind(false);  // nothing is in use yet
@@ -77,12 +78,15 @@ bool LocalWorker::handle_alerts() {
   return is_all;
 }
 
-void LocalWorker::each_ring(const EachRing& each) {
+Result<const uint64_t*> LocalWorker::each_ring(const EachRing& each) {
+  const AtRest::Call call(at_rest_);
+  FARO_RETURN_IF_ERROR(ownership_.enter());
   for (const auto& [node, rings] : receive_side_.rings()) {
     for (const OutRing& ring : send_side_.rings_of(node))
       each(ring.receiver, true, ring.transport->memory());
     for (const InRing& ring : rings) each(ring.sender, false, ring.transport->memory());
   }
+  return &link_lanes_.generation();
 }
 
 void LocalWorker::send_queued() {
@@ -131,6 +135,7 @@ Outcome LocalWorker::look(const std::function<bool()>& condition, Spares spares)
 }
 
 Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wait) {
+  const AtRest::Call call(at_rest_);
   Spares spares = Spares::all;
   const auto attempt = [&] { return look(condition, std::exchange(spares, Spares::none)); };
   if (wait.is_none()) return wait_loop_.run<WaitLoop::For::condition>(attempt);
@@ -139,6 +144,7 @@ Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wai
 }
 
 Outcome LocalWorker::arm(const std::function<bool()>& progress, Progress what) {
+  const AtRest::Call call(at_rest_);
   Status status = enter(Spares::all);
   if (status.ok()) status = ownership_.check_may_wait(Wait::forever());
   if (status.ok()) status = readiness_.reset();
@@ -192,6 +198,7 @@ bool LocalWorker::is_sending(const Query& query) const {
 }
 
 Outcome LocalWorker::end_query(const QueryId& id, const Status& failure, Wait wait) {
+  const AtRest::Call call(at_rest_);
   const auto answer = [&](const Status& status) { return fail(status.of_query(id)); };
   if (Status status = enter(Spares::one, id); !status.ok()) return answer(status);
   if (!wait.is_none()) {
@@ -239,6 +246,7 @@ uint16_t LocalWorker::take_slot() {
 }
 
 Result<Shuffle> LocalWorker::open_shuffle(const ShuffleSpec& spec) {
+  const AtRest::Call call(at_rest_);
   try {
     return make_shuffle(spec);
   } catch (const std::bad_alloc&) {

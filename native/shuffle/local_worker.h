@@ -13,6 +13,7 @@
 #include "faro/session.h"
 #include "ring/ready_watch.h"
 #include "ring/waiter.h"
+#include "shuffle/at_rest.h"
 #include "shuffle/link_lanes.h"
 #include "shuffle/open_shuffle.h"
 #include "shuffle/operation/operation.h"
@@ -48,6 +49,7 @@ class LocalWorker final : private WorkForOthers {
 
   /// Alerts and ownership.
   Ownership& ownership() noexcept { return ownership_; }
+  AtRest& at_rest() noexcept { return at_rest_; }
   /// How an event loop learns that the worker should look again. Threads: any.
   ring::Readiness& readiness() noexcept { return readiness_; }
 
@@ -59,11 +61,10 @@ class LocalWorker final : private WorkForOthers {
   const Status& status() const noexcept { return status_; }
 
   /// Calls each(peer's worker number, whether this worker sends by it, its memory) for all rings as they are now.
-  /// Throws: what `each` does.
+  /// Answers where the number lies that grows whenever there are other rings, as long as there is the worker. Throws: what
+  /// `each` does. Errors: those of Ownership::enter.
   using EachRing = std::function<void(uint32_t peer, bool outgoing, std::span<const std::byte>)>;
-  void each_ring(const EachRing& each);
-  /// Grows whenever there are other rings.
-  const uint64_t& rings_generation() const noexcept { return link_lanes_.generation(); }
+  Result<const uint64_t*> each_ring(const EachRing& each);
 
   /// A call of the worker waits, or the engine holds batches in place. Threads: any.
   bool is_busy() const noexcept { return holds_batches() || wait_loop_.is_waiting(); }
@@ -121,6 +122,7 @@ class LocalWorker final : private WorkForOthers {
   SendSide send_side_;
   LinkLanes link_lanes_;
   std::vector<std::unique_ptr<OpenShuffle>> shuffles_;
+  AtRest at_rest_;
   std::vector<bool> slots_;  // in use
   /// This worker's part of them is over, the outcome was not taken yet.
   std::vector<std::shared_ptr<Query>> ending_;

@@ -87,15 +87,17 @@ void OpenShuffle::close() noexcept {
   if (worker().node.forked()) return;
   has_handle_ = false;
   const std::shared_ptr<const void> node = keep_alive_;  // outlives this object
+  LocalWorker& worker = local_worker_;
   if (left_to_handle_) {
     delete this;
-    return;
+    return worker.at_rest().call_ended();  // it may have been called since it was closed
   }
   // Also from a thread that does not own the worker: a collector's, or that of whoever destroys a shuffle after its worker's
   // thread has ended.
   const Ownership::Loan loan(gate_.ownership);
   if (!is_referenced()) keep_alive_ = nullptr;
   closed_ ? local_worker_.sweep() : end();
+  worker.at_rest().call_ended();
 }
 
 void OpenShuffle::end() noexcept {
@@ -116,7 +118,9 @@ void OpenShuffle::unreferenced() noexcept {
   if (!closed_) return;
   const std::shared_ptr<const void> node = keep_alive_;  // outlives this object
   if (!has_handle_) keep_alive_ = nullptr;
-  local_worker_.sweep();  // may destroy this object
+  LocalWorker& worker = local_worker_;
+  worker.sweep();  // may destroy this object
+  worker.at_rest().call_ended();
 }
 
 }  // namespace faro::shuffle

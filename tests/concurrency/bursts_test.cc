@@ -11,9 +11,7 @@ INSTANTIATE_TEST_SUITE_P(over, Burst, testing::Values("shm", "tcp", "tls", "tls_
 
 TEST_P(Burst, of_channels_opens) { expect_burst_opens(GetParam(), 300); }
 
-TEST_P(Burst, of_channels_opens_and_is_mended) {
-  expect_burst_is_mended(GetParam(), 100);
-}
+TEST_P(Burst, of_channels_opens_and_is_mended) { expect_burst_is_mended(GetParam(), 100); }
 
 TEST_P(Burst, of_nodes_opens_a_session) { expect_session_opens(GetParam(), 12); }
 

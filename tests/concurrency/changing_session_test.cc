@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/session_access.h"
 #include "support/certificates.h"
 #include "support/changing_cluster.h"
 #include "support/watchdog.h"
@@ -395,6 +396,79 @@ TEST(SmallSession, a_node_for_which_there_is_no_room_is_refused_with_the_figures
   }
   cluster.await_all({0, 2});
   cluster.expect_working({0, 2});
+}
+
+/// Node 0 has room for its links to four nodes, each of which knows it alone, and not for a fifth. Its workers make no call but
+/// for queries.
+class NearlyFullSession : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const std::string limit = GetParam() == "tcp" ? "20 MiB" : "11 MiB";
+    cluster_.open(0, {0}, {{"memory.limit_bytes", limit}});
+    for (uint32_t n = 1; n <= 4; ++n) join(n);
+    cluster_.add(5, {0});
+    expect_error(cluster_.try_open(5, {0, 5}).status(), Code::connect_failed,
+                 {"one more link needs"});
+  }
+  void join(uint32_t node) {
+    cluster_.add(node, {0});
+    cluster_.open(node, {0, node});
+    cluster_.expect_working({0, node});
+  }
+  /// Node 0's network thread gives memory back a little after a node has gone.
+  void join_when_there_is_room(uint32_t node) {
+    cluster_.add(node, {0});
+    for (;;) {
+      auto opened = cluster_.try_open(node, {0, node});
+      if (!opened.ok()) continue;
+      cluster_.adopt(node, std::move(*opened));
+      return cluster_.expect_working({0, node});
+    }
+  }
+  uint32_t links_kept() {
+    return SessionAccess::core(cluster_[0]).membership().retired_link_count();
+  }
+
+  Watchdog watchdog_{seconds(50), [] { return std::string("a session that is nearly full"); }};
+  ChangingCluster cluster_{{{"transport", GetParam()}, {"ring.bytes", "256 KiB"}}};
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, NearlyFullSession,
+                         testing::ValuesIn(transports_to_test({"tcp", "shm"})),
+                         [](const auto& each) { return each.param; });
+
+TEST_P(NearlyFullSession,
+       admits_others_when_half_of_its_peers_have_gone_and_its_workers_do_nothing) {
+  cluster_.close(1);
+  cluster_.remove(2, {0});
+  cluster_.close(2);
+  for (const uint32_t n : {6u, 7u}) join_when_there_is_room(n);
+  EXPECT_EQ(links_kept(), 0u);
+  for (const uint32_t n : {3u, 4u}) cluster_.expect_working({0, n});
+  // It counts what it did before: there is no room for a fifth.
+  expect_error(cluster_.try_open(5, {0, 5}).status(), Code::connect_failed,
+               {"one more link needs"});
+}
+
+TEST_P(NearlyFullSession, keeps_what_a_worker_holds_until_it_is_released) {
+  const QueryId id = cluster_.begin_query({0, 1});
+  std::map<uint32_t, Shuffle> shuffles;
+  for (const uint32_t w : ChangingCluster::workers_of({0, 1}))
+    shuffles[w] = cluster_.open_shuffle(w, id);
+  const uint64_t row = 4711;
+  EXPECT_EQ(shuffles[2].sender()->send(0, std::as_bytes(std::span(&row, 1))), Outcome::done);
+  EXPECT_EQ(shuffles[2].sender()->finish(), Outcome::done);
+  Batch batch;
+  EXPECT_EQ(shuffles[0].receiver()->receive(batch), Outcome::done);
+  shuffles.clear();
+  cluster_.close(1);
+  EXPECT_EQ(cluster_.events(0).await("left"), "left 1");
+  expect_error(cluster_.try_open(5, {0, 5}).status(), Code::connect_failed,
+               {"one more link needs", "whose frames are held"});
+  EXPECT_EQ(batch.rows<uint64_t>()[0], row);
+  batch.release();  // the worker's only call
+  for (const uint32_t w : {0u, 1u}) cluster_.worker(w).release_ownership();
+  join_when_there_is_room(6);
 }
 
 TEST(FixedSession, nodes_of_a_fixed_list_do_not_change) {

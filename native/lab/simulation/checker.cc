@@ -186,8 +186,6 @@ std::string Checker::check_later_query(uint32_t index) const {
 std::string Checker::check_links(uint32_t node, Session& session,
                                  const std::vector<bool>& returned) const {
   node::NodeCore& core = SessionAccess::core(session);
-  for (uint32_t w = 0; w < session.local_worker_count(); ++w)
-    (void)session.worker(w).wait_until([] { return true; }, Wait::none());
   if (const uint32_t count = core.membership().retired_link_count(); count > 0)
     return fmt::format("node {} keeps {} links to nodes that are gone", node, count);
   for (uint32_t peer = 0; peer < returned.size(); ++peer) {

@@ -1,5 +1,6 @@
 #include "shuffle/operation/ownership.h"
 
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,9 +14,9 @@ namespace faro::shuffle {
 namespace {
 
 // One address per thread: its identity as an owner.
-const void* this_thread() noexcept {
-  thread_local const char token = 0;
-  return &token;
+uintptr_t this_thread() noexcept {
+  thread_local const uint32_t token = 0;
+  return reinterpret_cast<uintptr_t>(&token);
 }
 
 pid_t thread_number() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
@@ -40,17 +41,12 @@ class Inside {
 }  // namespace
 
 Status Ownership::enter() {
-  const void* const me = this_thread();
-  if (owner_.load(std::memory_order_relaxed) != me) {
-    const void* nobody = nullptr;
-    // Acquire: sees everything the thread did that gave the worker up (its release in give_up).
-    if (!owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
-      return base::error(
-          Code::wrong_state,
-          "worker {} belongs to another thread; that thread has to call release_ownership() first",
-          worker_.number);
-    }
-    thread_.store(thread_number(), std::memory_order_relaxed);
+  const uintptr_t me = this_thread();
+  if (owner_.load(std::memory_order_relaxed) != me && !take(me)) {
+    return base::error(
+        Code::wrong_state,
+        "worker {} belongs to another thread; that thread has to call release_ownership() first",
+        worker_.number);
   }
   counters::count(worker_.counters.operations);
   operation_.begin();
@@ -66,18 +62,69 @@ Status Ownership::enter() {
   return Status::Ok();
 }
 
-void Ownership::adopt() noexcept {
-  if (owner_.load(std::memory_order_relaxed) != this_thread()) own();
+// Of the thread itself, or of nobody, the worker is not at rest any more.
+bool Ownership::take(uintptr_t me) noexcept {
+  uintptr_t owner = owner_.load(std::memory_order_relaxed);
+  for (;;) {
+    if ((owner & kLent) != 0) {
+      sched_yield();
+      owner = owner_.load(std::memory_order_relaxed);
+      continue;
+    }
+    const uintptr_t thread = owner & ~kState;
+    if (thread != kNobody && thread != me) return false;
+    // Acquire: sees all that whoever gave the worker up, or has borrowed it, did with it.
+    if (!owner_.compare_exchange_weak(owner, me, std::memory_order_acquire,
+                                      std::memory_order_relaxed))
+      continue;
+    if (thread != me) thread_.store(thread_number(), std::memory_order_relaxed);
+    return true;
+  }
 }
 
-void Ownership::own() noexcept {
-  owner_.store(this_thread(), std::memory_order_relaxed);
+// It stays at rest if it was.
+void Ownership::hand_to(uintptr_t thread) noexcept {
+  uintptr_t owner = owner_.load(std::memory_order_relaxed);
+  for (;;) {
+    if ((owner & kLent) != 0) {
+      sched_yield();
+      owner = owner_.load(std::memory_order_relaxed);
+    } else if (owner_.compare_exchange_weak(owner, thread | (owner & kAtRest),
+                                            std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      return;
+    }
+  }
+}
+
+// Together with rest(): whoever comes second sees the other's step (native/DESIGN.md#memory-orders, "rest").
+bool Ownership::lend(uintptr_t& owner) noexcept {
+  owner = owner_.load(std::memory_order_seq_cst);  // L2
+  return (owner & kState) == kAtRest &&
+         owner_.compare_exchange_strong(owner, owner | kLent, std::memory_order_seq_cst);
+}
+
+bool Ownership::rest(uint64_t alerts) noexcept {
+  uintptr_t resting = owner_.load(std::memory_order_relaxed) | kAtRest;
+  owner_.store(resting, std::memory_order_seq_cst);                    // E1
+  if (alerts_.load(std::memory_order_seq_cst) == alerts) return true;  // E2
+  // If it is lent already, or was, the other thread has seen what the alert is about.
+  return !owner_.compare_exchange_strong(resting, resting & ~kAtRest, std::memory_order_acquire);
+}
+
+bool Ownership::is_mine() const noexcept {
+  return (owner_.load(std::memory_order_relaxed) & ~kState) == this_thread();
+}
+
+void Ownership::adopt() noexcept {
+  const uintptr_t me = this_thread();
+  if ((owner_.load(std::memory_order_relaxed) & ~kState) == me) return;
+  hand_to(me);
   thread_.store(thread_number(), std::memory_order_relaxed);
 }
 
 Ownership::Loan::Loan(Ownership& ownership) noexcept
     : ownership_(ownership),
-      owner_(ownership.owner_.load(std::memory_order_relaxed)),
+      owner_(ownership.owner_.load(std::memory_order_relaxed) & ~kState),
       thread_(ownership.thread_.load(std::memory_order_relaxed)) {
   ownership_.adopt();
 }
@@ -85,13 +132,13 @@ Ownership::Loan::Loan(Ownership& ownership) noexcept
 Ownership::Loan::~Loan() {
   // A thread may have the address of one that has ended.
   if (owner_ == this_thread() && thread_ == thread_number()) return;
-  const bool goes_back = owner_ != nullptr && lives(thread_);
+  const bool goes_back = owner_ != kNobody && lives(thread_);
   ownership_.thread_.store(thread_, std::memory_order_relaxed);
-  ownership_.owner_.store(goes_back ? owner_ : nullptr, std::memory_order_release);
+  ownership_.hand_to(goes_back ? owner_ : kNobody);
 }
 
 void Ownership::alert() noexcept {
-  alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1
+  alerts_.fetch_add(1, std::memory_order_seq_cst);  // R1, L1
   ring::ring_doorbell(doorbell_);
 }
 
@@ -111,8 +158,7 @@ Status Ownership::check_may_wait(Wait wait) const {
     return base::error(Code::invalid_argument, "worker {}: a time limit of {} ns is negative",
                        worker_.number, wait.limit().count());
   }
-  const bool is_mine = owner_.load(std::memory_order_relaxed) == this_thread();
-  if (!is_mine || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
+  if (!is_mine() || !in_condition_) return Status::Ok();  // another thread's call fails by enter()
   return base::error(Code::wrong_state,
                      "worker {} is called from a condition that it waits for, in which nothing may "
                      "wait: use Wait::none()",

@@ -1,4 +1,7 @@
 // Ownership: which thread a worker belongs to, and what other threads want it to look at.
+//
+// A worker that has nothing open is at rest between its calls. Then the network thread may borrow it, to let go of rings of links
+// that are lost (native/DESIGN.md#hc-11); a call that begins meanwhile waits for that.
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +35,29 @@ class Ownership {
   Status enter();
   /// Takes ownership whoever has it; for a binding whose own threads are not the system's.
   void adopt() noexcept;
-  void give_up() noexcept { owner_.store(nullptr, std::memory_order_release); }
+  void give_up() noexcept { hand_to(kNobody); }
+  /// Whether the calling thread owns the worker.
+  bool is_mine() const noexcept;
+  /// Whether that thread is inside a condition that the worker waits for.
+  bool is_in_condition() const noexcept { return in_condition_; }
+
+  /// The owner's call ends, and nothing is open. `alerts`: alerts() before the owner last let go of lost links. False: there
+  /// were more since, and the worker is not at rest.
+  bool rest(uint64_t alerts) noexcept;
+  uint64_t alerts() const noexcept { return alerts_.load(std::memory_order_acquire); }
+  /// Does something with what belongs to the worker, if it is at rest. It must not wait. Threads: any but the owner.
+  template <typename Do>
+  void borrow(Do&& something) {
+    uintptr_t owner = 0;
+    if (!lend(owner)) return;
+    try {
+      something();
+    } catch (...) {
+      owner_.store(owner, std::memory_order_release);
+      throw;
+    }
+    owner_.store(owner, std::memory_order_release);  // the partner is take()
+  }
   /// The calling thread has the worker for as long as this lives, whoever owns it; then its owner has it again, unless that
   /// thread has ended. For closing. That nobody is inside a call is the caller's promise.
   class Loan {
@@ -44,7 +69,7 @@ class Ownership {
 
    private:
     Ownership& ownership_;
-    const void* const owner_;
+    const uintptr_t owner_;
     const pid_t thread_;
   };
 
@@ -64,7 +89,15 @@ class Ownership {
   Status check_may_wait(Wait wait) const;
 
  private:
-  void own() noexcept;
+  // What owner_ is: the address of something of the thread's, or nobody; and the state of the worker in its lowest bits.
+  static constexpr uintptr_t kNobody = 0;
+  static constexpr uintptr_t kAtRest = 1;
+  static constexpr uintptr_t kLent = 2;
+  static constexpr uintptr_t kState = kAtRest | kLent;
+
+  bool take(uintptr_t thread) noexcept;
+  void hand_to(uintptr_t thread) noexcept;
+  bool lend(uintptr_t& owner) noexcept;
 
   const WorkerContext& worker_;
   Operation& operation_;
@@ -72,7 +105,7 @@ class Ownership {
   const Alerted alerted_;
 
   // Shared with other threads.
-  std::atomic<const void*> owner_{nullptr};
+  std::atomic<uintptr_t> owner_{kNobody | kAtRest};
   std::atomic<pid_t> thread_{0};  // the owner's, as the system numbers it
   alignas(64) std::atomic<uint64_t> alerts_{0};
   std::atomic<uint64_t> wakes_{0};
