@@ -20,14 +20,18 @@ namespace {
 // Threads: any.
 class LogQueue {
  public:
-  // Far more than the levels allow (faro/log.h); if nobody takes them the newest are dropped.
+  // Far more than the levels allow (faro/log.h); if nobody takes them the newest are dropped, and counted.
   static constexpr size_t kLimit = 4096;
 
   void push(LogLevel level, std::string_view line) {
     {
       std::lock_guard lock(mutex_);
-      if (lines_.size() >= kLimit) return;
-      lines_.push_back(static_cast<char>('0' + static_cast<int>(level)) + std::string(line));
+      if (lines_.size() >= kLimit) {
+        ++dropped_;
+        return;
+      }
+      note_dropped();
+      append(level, line);
     }
     not_empty_.notify_one();
   }
@@ -50,6 +54,7 @@ class LogQueue {
   /// False if there is none.
   bool take(std::string& line) {
     std::lock_guard lock(mutex_);
+    if (lines_.empty()) note_dropped();
     if (lines_.empty()) return false;
     line = std::move(lines_.front());
     lines_.pop_front();
@@ -57,9 +62,21 @@ class LogQueue {
   }
 
  private:
+  void append(LogLevel level, std::string_view line) {
+    lines_.push_back(static_cast<char>('0' + static_cast<int>(level)) + std::string(line));
+  }
+
+  // In their place.
+  void note_dropped() {
+    if (dropped_ == 0) return;
+    append(LogLevel::warning, std::to_string(std::exchange(dropped_, 0)) +
+                                  " lines were dropped here: the logger took no more");
+  }
+
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::deque<std::string> lines_;
+  uint64_t dropped_ = 0;
   bool wait_has_ended_ = false;
 };
 

@@ -45,14 +45,7 @@ Result<std::vector<std::byte>> read_private_file(const std::string& path, std::s
   };
   // A pipe must not hold up open: it is refused.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
-    const std::string why = strerror(errno);
-    const bool denied = errno == EACCES;
-    return invalid(denied ? why +
-                                ": in a pod, give its group the right to read (fsGroup, "
-                                "defaultMode 0440)"
-                          : why);
-  }
+  if (!fd.valid()) return invalid(why_not_opened(errno));
   if (const std::string why = why_not_private(fd.get()); !why.empty()) return invalid(why);
   Result<std::vector<std::byte>> bytes = read_open_file(fd.get(), limit);
   if (!bytes.ok()) return invalid(bytes.status().message());

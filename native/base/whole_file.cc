@@ -19,6 +19,12 @@ Status last_error() { return Status(Code::system_error, strerror(errno)); }
 
 }  // namespace
 
+std::string why_not_opened(int error) {
+  constexpr std::string_view kInPod =
+      ": in a pod, give its group the right to read (fsGroup, defaultMode 0440)";
+  return std::string(strerror(error)).append(error == EACCES ? kInPod : "");
+}
+
 std::string_view why_unreadable(const struct stat& file, FileKind kind) noexcept {
   if (S_ISDIR(file.st_mode)) return "it is a folder, no plain file";
   if (kind == FileKind::plain && !S_ISREG(file.st_mode)) return "it is no plain file";
@@ -44,8 +50,9 @@ Result<std::vector<std::byte>> read_whole_file(const std::string& path, FileKind
   // A pipe that must be none must not hold up open.
   const int flags = O_RDONLY | O_CLOEXEC | (kind == FileKind::plain ? O_NONBLOCK : 0);
   const UniqueFd fd(::open(path.c_str(), flags));
+  if (!fd.valid()) return Status(Code::system_error, why_not_opened(errno));
   struct stat file {};
-  if (!fd.valid() || fstat(fd.get(), &file) != 0) return last_error();
+  if (fstat(fd.get(), &file) != 0) return last_error();
   if (const std::string_view why = why_unreadable(file, kind); !why.empty())
     return Status(Code::system_error, std::string(why));
   return read_open_file(fd.get(), limit);

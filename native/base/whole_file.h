@@ -14,6 +14,9 @@ namespace faro::base {
 
 enum class FileKind { plain, any_but_folder };
 
+/// Why a file could not be opened, from errno; in a pod it is the group that lacks a right to a Secret.
+std::string why_not_opened(int error);
+
 /// What is wrong with a file of this kind as one to read; empty: nothing.
 std::string_view why_unreadable(const struct stat& file, FileKind kind) noexcept;
 

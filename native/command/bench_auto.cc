@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "command/bench_parts.h"
+#include "command/exit_code.h"
 #include "transport/plugin/plugin_loader.h"
 
 namespace faro::command {
@@ -26,10 +27,9 @@ void say_what_auto_leaves_out(const std::vector<std::string>& names, const Confi
   if (std::ranges::find(names, "auto") == names.end()) return;
   const Status verbs = verbs_status(config);
   if (verbs.ok()) return;
-  fmt::print(stderr,
-             "faro bench: auto is shm within a host and tcp between hosts here, and never verbs: "
-             "{}\n",
-             verbs.message());
+  say_error(fmt::format(
+      "faro bench: auto is shm within a host and tcp between hosts here, and never verbs: {}\n",
+      verbs.message()));
 }
 
 }  // namespace faro::command

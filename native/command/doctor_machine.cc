@@ -39,6 +39,15 @@ Check overflow_check(const Config& config, const links::MachineLimits& limits) {
           fits.ok() ? "" : std::string(fits.message())};
 }
 
+Check budget_check(const Config& config, const links::MachineLimits& limits) {
+  const uint64_t bytes = config.get_number("memory.limit_bytes");
+  const Status fits = links::check_budget(bytes, limits);
+  return {"rings and links", fits.ok() ? Health::ok : Health::warning,
+          bytes == 0 ? "as many as there is memory for (memory.limit_bytes is 0)"
+                     : fmt::format("{} at most, by memory.limit_bytes", bytes_text(bytes)),
+          fits.ok() ? "" : std::string(fits.message())};
+}
+
 Check memlock_check(const ProcessLimits& process, const links::MachineLimits& limits) {
   std::string found = limit_text(process.memlock_bytes);
   if (limits.pinned_bytes == UINT64_MAX || limits.pinned_bytes >= kLittleMemlockBytes)
@@ -120,6 +129,7 @@ std::vector<Check> check_machine(const Config& config) {
                                 "raise the container's memory limit; rings and overflow count "
                                 "against it"));
   checks.push_back(overflow_check(config, limits));
+  checks.push_back(budget_check(config, limits));
   checks.push_back(memlock_check(process, limits));
   const bool few_files = limits.descriptors < kFewOpenFiles;
   checks.push_back({"open files", few_files ? Health::warning : Health::ok,

@@ -43,10 +43,15 @@ constexpr ExitCode exit_code_of(Code code) noexcept {
   }
 }
 
+/// On stderr. What cannot be written there is lost: there is nowhere else to say it, and the exit code tells.
+inline void say_error(const std::string& text) noexcept {
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 /// Prints "faro COMMAND: …" on stderr; returns the exit code that belongs to the error.
 inline int report_error(std::string_view command, const Status& status) {
-  fmt::print(stderr, "faro {}: {}\n", command,
-             base::printable(std::string(status.message()), base::LineBreaks::kept));
+  say_error(fmt::format("faro {}: {}\n", command,
+                        base::printable(std::string(status.message()), base::LineBreaks::kept)));
   return exit_code_of(status.code());
 }
 

@@ -1,8 +1,10 @@
 // The faro command. Each sub-command has a file of its own.
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -24,9 +26,16 @@ int written(int exit_code) {
   errno = 0;
   const bool is_written = std::cout.flush().good() && std::fflush(stdout) == 0;
   if (is_written && std::ferror(stdout) == 0) return exit_code;
-  fmt::print(stderr, "faro: the output could not be written{}{}\n", errno == 0 ? "" : ": ",
-             errno == 0 ? "" : std::strerror(errno));
+  say_error(fmt::format("faro: the output could not be written{}{}\n", errno == 0 ? "" : ": ",
+                        errno == 0 ? "" : std::strerror(errno)));
   return kExitFailed;
+}
+
+// Process number 1, as in a container, gets no signal from the kernel that it does not handle: nobody could end it in order.
+void end_by_signals_as_first_process() {
+  if (getpid() != 1) return;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP})
+    std::signal(number, [](int by) { _exit(128 + by); });
 }
 
 // `faro help`, `faro help COMMAND …`: as --help there.
@@ -42,8 +51,8 @@ std::vector<const char*> with_help_as_flag(int argc, char** argv) {
 // CLI11 would name them from the last to the first.
 int report_unexpected(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining(true);
-  fmt::print(stderr, "faro: unexpected argument{}: {}\nRun with --help for more information.\n",
-             words.size() == 1 ? "" : "s", fmt::join(words, " "));
+  say_error(fmt::format("faro: unexpected argument{}: {}\nRun with --help for more information.\n",
+                        words.size() == 1 ? "" : "s", fmt::join(words, " ")));
   return kExitUsage;
 }
 
@@ -69,10 +78,10 @@ int run(int argc, const char* const* argv) {
   };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first_word).empty()) {
     // CLI11 alone would only say that a sub-command is required.
-    fmt::print(stderr,
-               "faro: unknown command '{}': bench, plan, doctor, stat, top, explain, config, "
-               "simulate or soak\n",
-               argv[1]);
+    say_error(
+        fmt::format("faro: unknown command '{}': bench, plan, doctor, stat, top, explain, config, "
+                    "simulate or soak\n",
+                    argv[1]));
     return kExitUsage;
   }
   try {
@@ -89,11 +98,12 @@ int run(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  end_by_signals_as_first_process();
   try {
     const std::vector<const char*> words = with_help_as_flag(argc, argv);
     return written(run(static_cast<int>(words.size()), words.data()));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "faro: {}\n", error.what());
+    say_error(fmt::format("faro: {}\n", error.what()));
     return kExitFailed;
   }
 }

@@ -96,10 +96,11 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   FARO_RETURN_IF_ERROR(shared.set("close.timeout_ms", 2000));
   // A certificate is for where the cluster's nodes listen, which is not here.
   FARO_RETURN_IF_ERROR(shared.set("security.tls", "off"));
-  // Other machines may be able to reach the address, and no one else should join.
-  FARO_ASSIGN_OR_RETURN(const bench::TemporarySecret secret, bench::TemporarySecret::make());
+  // Other machines may be able to reach the address, and no one else should join. Not by a file: there may be no room for one.
   if (!bench::has_secret(config)) {
-    FARO_RETURN_IF_ERROR(shared.set("security.secret_file", std::string_view(secret.path())));
+    FARO_ASSIGN_OR_RETURN(const std::string secret, bench::random_secret());
+    FARO_RETURN_IF_ERROR(
+        shared.set_bytes("security.secret_file", std::as_bytes(std::span(secret))));
   }
 
   SessionProbe probe;

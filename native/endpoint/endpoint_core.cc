@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "endpoint/ring_sizes.h"
+#include "links/limits.h"
 #include "links/transports.h"
 
 namespace faro::endpoint {
@@ -89,6 +91,10 @@ EndpointCore::~EndpointCore() {
 Status EndpointCore::start(const MakeWaiter& make_waiter) {
   const PollerWait::Limits limits{.yields = static_cast<uint32_t>(settings_.wait_yields),
                                   .sleep_ns = settings_.wait_sleep_ms * 1'000'000};
+  if (network_->wants_thread()) {
+    const Status fits = links::check_budget(settings_.memory_limit_bytes, links::machine_limits());
+    if (!fits.ok()) base::log(LogLevel::warning, "endpoint '{}': {}", spec_.name, fits.message());
+  }
   FARO_RETURN_IF_ERROR(counts_.open(spec_));
   for (uint32_t poller = 0; poller < spec_.poller_count; ++poller) {
     auto transports = std::make_unique<links::Transports>(*network_);

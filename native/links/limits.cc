@@ -172,6 +172,18 @@ Status check_limits(const Need& need, uint64_t memory_limit_bytes, const Machine
   return Status::Ok();
 }
 
+Status check_budget(uint64_t memory_limit_bytes, const MachineLimits& machine) {
+  if (memory_limit_bytes <= machine.cgroup_bytes) return Status::Ok();
+  return base::error(
+      Code::resource_limit,
+      "rings and links may take {} bytes of memory ({}, memory.limit_bytes), but the memory "
+      "control "
+      "group of this process has {} bytes ({}) left: many links may have the process killed; set "
+      "memory.limit_bytes to what there is room for",
+      memory_limit_bytes, in_mebibytes(memory_limit_bytes), machine.cgroup_bytes,
+      in_mebibytes(machine.cgroup_bytes));
+}
+
 Status check_overflow(uint64_t needed_bytes, uint64_t overflow_bytes,
                       const MachineLimits& machine) {
   const bool is_of_group = machine.cgroup_bytes <= machine.available_bytes;

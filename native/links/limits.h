@@ -40,6 +40,10 @@ uint64_t left_in_groups(const std::string& groups, const std::string& root);
 /// is only told. `overflow_bytes`: of memory.
 Status check_overflow(uint64_t needed_bytes, uint64_t overflow_bytes, const MachineLimits& machine);
 
+/// Ok, or resource_limit if memory.limit_bytes (0: none) is more than the memory control group of this process has left. Links that
+/// come later are checked one by one, as if nobody else used what is left: so this is told beforehand.
+Status check_budget(uint64_t memory_limit_bytes, const MachineLimits& machine);
+
 /// Ok, or resource_limit quoting need and limit. `memory_limit_bytes`: the setting; 0: none.
 Status check_limits(const Need& need, uint64_t memory_limit_bytes, const MachineLimits& machine);
 

@@ -142,9 +142,13 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
                               .descriptors = descriptors(),
                               .pinned_bytes = taken_.pinned_bytes}));
   if (network_.wants_thread()) {
-    const Status fits = links::check_overflow(taken_.memory_bytes, settings_.overflow_memory_bytes,
-                                              links::machine_limits());
-    if (!fits.ok()) base::log(LogLevel::warning, "{}: {}", topology_.own().name, fits.message());
+    const links::MachineLimits machine = links::machine_limits();
+    for (const Status& fits :
+         {links::check_overflow(taken_.memory_bytes, settings_.overflow_memory_bytes, machine),
+          links::check_budget(settings_.nodes_change() ? settings_.memory_limit_bytes : 0,
+                              machine)}) {
+      if (!fits.ok()) base::log(LogLevel::warning, "{}: {}", topology_.own().name, fits.message());
+    }
   }
   own_share_ = std::make_shared<links::MemoryBudget::Share>(
       budget_,

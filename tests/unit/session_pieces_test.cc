@@ -519,5 +519,16 @@ TEST(Limits, of_memory_that_overflow_exceeds_are_told_with_figures) {
   EXPECT_FALSE(links::check_overflow(UINT64_MAX, 1, machine).ok());
 }
 
+TEST(Limits, of_a_memory_group_that_the_budget_of_links_exceeds_are_told_with_figures) {
+  links::MachineLimits machine;
+  machine.available_bytes = 1000;  // what a machine has left is no limit that kills
+  EXPECT_TRUE(links::check_budget(UINT64_MAX, machine).ok());
+  machine.cgroup_bytes = 50'000'000;
+  EXPECT_TRUE(links::check_budget(0, machine).ok());
+  EXPECT_TRUE(links::check_budget(50'000'000, machine).ok());
+  test::expect_error(links::check_budget(50'000'001, machine), Code::resource_limit,
+                     {"memory.limit_bytes", "50000001", "memory control group", "50000000"});
+}
+
 }  // namespace
 }  // namespace faro::session

@@ -9,28 +9,37 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
+#include "base/return_if_error.h"
 #include "base/unique_fd.h"
 
 namespace faro::bench {
+namespace {
 
-Result<TemporarySecret> TemporarySecret::make() {
-  const auto failed = [](std::string_view what) {
-    return Status(Code::system_error, fmt::format("{}: {}", what, std::strerror(errno)));
-  };
+Status failed(std::string_view what) {
+  return {Code::system_error, fmt::format("{}: {}", what, std::strerror(errno))};
+}
+
+}  // namespace
+
+Result<std::string> random_secret() {
   std::array<uint8_t, 32> random;
-  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
     return failed("getrandom");
-  }
   std::string text;
   for (const uint8_t byte : random) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+Result<TemporarySecret> TemporarySecret::make() {
+  FARO_ASSIGN_OR_RETURN(const std::string text, random_secret());
   std::string path = "/tmp/faro-secret-XXXXXX";
   const base::UniqueFd fd(mkstemp(path.data()));  // mode 600
   if (!fd.valid()) return failed(path);
   TemporarySecret secret(std::move(path));
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return failed(secret.path());
-  }
   return secret;
 }
 

@@ -9,6 +9,9 @@
 
 namespace faro::bench {
 
+/// A new one, for Config::set_bytes. Errors: system_error.
+Result<std::string> random_secret();
+
 /// Owns: a file with a random secret, for this user only. Movable. Threads: one.
 class TemporarySecret {
  public:

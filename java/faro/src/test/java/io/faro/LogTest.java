@@ -67,6 +67,33 @@ class LogTest {
   }
 
   @Test
+  void linesThatALoggerDoesNotTakeAreCountedInTheirPlace() throws Exception {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    CountDownLatch inLogger = new CountDownLatch(1);
+    CountDownLatch goesOn = new CountDownLatch(1);
+    read(
+        line -> {
+          seen.add(line.getMessage());
+          inLogger.countDown();
+          try {
+            goesOn.await();
+          } catch (InterruptedException unexpected) {
+            throw new AssertionError(unexpected);
+          }
+        });
+    int lines = 5000;
+    try (Cluster cluster = new Cluster("auto", 1, 1)) {
+      failAQuery(cluster.session(0));
+      inLogger.await();
+      for (int i = 1; i < lines; i++) failAQuery(cluster.session(0));
+      goesOn.countDown();
+    }
+    int told = (int) seen.stream().filter(line -> line.contains("told to the log")).count();
+    String last = seen.get(seen.size() - 1);
+    assertEquals((lines - told) + " lines were dropped here: the logger took no more", last);
+  }
+
+  @Test
   void aLoggerThatThrowsIsAskedAgain() {
     List<String> seen = new CopyOnWriteArrayList<>();
     read(
