@@ -28,7 +28,8 @@ Result<base::Settings> settings_of(const Plan& plan, uint32_t node) {
   set("connect.wait_for", "none");
   set("counters.folder", "");
   set("kernel.scatter", "scalar");
-  set("liveness.timeout_ms", uint64_t{86'400'000});
+  set("connect.timeout_ms", uint64_t{1000});
+  set("liveness.timeout_ms", uint64_t{4000});
   set("ring.bytes", uint64_t{plan.ring_bytes});
   set("ring.per_lane", uint64_t{plan.rings_per_lane});
   set("transfer.threshold_bytes", plan.threshold);
