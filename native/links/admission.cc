@@ -138,10 +138,14 @@ std::optional<Refusal> Admission::judge(const wire::Hello& hello, const std::str
   return hello.mends ? judge_mending(hello) : host_.judge(hello, from);
 }
 
-std::optional<Refusal> Admission::judge_mending(const wire::Hello& hello) const {
-  const Link* link = hello.mends->incarnation == identity_.incarnation()
-                         ? links_.find_to_mend(hello, identity_)
-                         : nullptr;
+std::optional<Refusal> Admission::judge_mending(const wire::Hello& hello) {
+  const bool is_own = hello.mends->incarnation == identity_.incarnation();
+  const Link* link = is_own ? links_.find_to_mend(hello, identity_) : nullptr;
+  if (link == nullptr && is_own && links_.end_unopened(hello, identity_)) {
+    const Status unopened =
+        base::error(Code::connect_failed, "{} has not set that link up", identity_.name);
+    return Refusal{unopened, false, false, true, true};
+  }
   if (link == nullptr) {
     const Status gone =
         base::error(Code::peer_lost, "{} does not have that link (any more)", identity_.name);

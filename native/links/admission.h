@@ -83,7 +83,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void make_room_for(const std::string& newcomer_host);
   void refuse(Place pending, const Status& cause);
   void note_refused(const std::string& from, const Refusal& refusal);
-  std::optional<Refusal> judge_mending(const wire::Hello& hello) const;
+  std::optional<Refusal> judge_mending(const wire::Hello& hello);
   void mend(std::unique_ptr<ControlConnection> connection, const wire::Hello& peer);
   std::unique_ptr<Handshake> take(const Handshake& handshake);
   base::Nanoseconds now() const { return network_.reactor().clock().now_ns(); }

@@ -23,6 +23,8 @@ class LinkHistory {
   void note_setup(base::Nanoseconds now) { setup_since_ = now; }
   /// The peer was told that this side is ready.
   void note_told_ready() { told_ready_ = true; }
+  /// The peer says for good that it never came up there.
+  void note_unopened() { told_ready_ = false; }
   /// Looks what has come over the data connection, and sends the peer a sign of life.
   transport::Pulse take_pulse(transport::DataLink& data, base::Nanoseconds now);
 

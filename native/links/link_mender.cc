@@ -142,6 +142,7 @@ void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
     if (link != nullptr) note_answer(*link);
     return dialler.retry(refusal.status);
   }
+  if (refusal.status.code() == Code::connect_failed) link->history().note_unopened();
   lose(*link, refusal.status);
 }
 

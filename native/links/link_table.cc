@@ -7,6 +7,16 @@ namespace faro::links {
 
 using transport::tcp::host_of;
 
+namespace {
+
+// It was accepted, it could be mended, and the peer has not been told READY.
+bool is_unopened(const Link& link) {
+  return !link.context().initiator && link.choice() && link.choice()->number != 0 &&
+         !link.history().may_be_up_to_peer();
+}
+
+}  // namespace
+
 LinkTable::LinkTable(uint32_t peers, uint32_t ring_bytes)
     : peers_(peers),
       ring_bytes_(ring_bytes),
@@ -26,6 +36,19 @@ Link* LinkTable::find_to_mend(const wire::Hello& hello, const Identity& identity
            link->choice()->number == hello.mends->number;
   });
   return found == links_.end() ? nullptr : found->second.get();
+}
+
+bool LinkTable::end_unopened(const wire::Hello& hello, const Identity& identity) {
+  const uint64_t number = hello.mends->number;
+  const auto found = std::ranges::find_if(links_, [&](const auto& place) {
+    return is_unopened(*place.second) && place.second->choice()->number == number &&
+           identity.is_same_peer(place.second->peer(), hello);
+  });
+  if (found != links_.end()) {
+    const std::shared_ptr<Link> link = found->second;
+    link->fail(Status(Code::connect_failed, "a connection has broken while it was set up"));
+  }
+  return unopened_.has(number);
 }
 
 bool LinkTable::expects_stream_from(const std::string& host) const {
@@ -68,6 +91,7 @@ void LinkTable::count_mendings(uint32_t peer, counters::Counter& mended,
 bool LinkTable::retire(uint32_t peer) {
   const auto place = links_.find(peer);
   const bool came_up = place->second->data() != nullptr;
+  if (is_unopened(*place->second)) unopened_.note(place->second->choice()->number);
   if (place->second->share_ != nullptr) place->second->share_->note_ended();
   std::shared_ptr<transport::DataLink> absent;
   if (came_up)

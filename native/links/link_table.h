@@ -19,6 +19,7 @@
 #include "links/link.h"
 #include "links/link_watch.h"
 #include "links/retired_links.h"
+#include "links/unopened_links.h"
 #include "transport/absent_link.h"
 
 namespace faro::links {
@@ -43,6 +44,9 @@ class LinkTable {
   Link* find(const transport::StreamToken& token) const;
   /// The link that the sender of this HELLO wants to mend; null: there is none, or it cannot be mended.
   Link* find_to_mend(const wire::Hello& hello, const Identity& identity) const;
+  /// Whether the link that the sender wants to mend has never come up here, and never will: if it is still being set up, it
+  /// ends, for its peer has given up its connections.
+  bool end_unopened(const wire::Hello& hello, const Identity& identity);
   /// Whether a peer at this host is about to dial a data connection.
   bool expects_stream_from(const std::string& host) const;
   /// How many do.
@@ -97,6 +101,7 @@ class LinkTable {
   const std::shared_ptr<transport::DataLink> never_linked_;  // of peers that were not
   LinkWatch watch_;
   const std::shared_ptr<RetiredLinks> retired_ = std::make_shared<RetiredLinks>();
+  UnopenedLinks unopened_;
   std::vector<std::shared_ptr<Link>> parted_;  // retired ones whose connections are not closed yet
   // By peer. Replaced by the network thread, under the mutex; other threads look under the mutex.
   mutable std::mutex mutex_;

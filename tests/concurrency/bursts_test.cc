@@ -13,6 +13,10 @@ TEST_P(Burst, of_channels_opens) { expect_burst_opens(GetParam(), 300); }
 
 TEST_P(Burst, of_channels_opens_and_is_mended) { expect_burst_is_mended(GetParam(), 100); }
 
+TEST_P(Burst, of_channels_opens_though_connections_break_meanwhile) {
+  expect_burst_opens_over_cuts(GetParam(), 300);
+}
+
 TEST_P(Burst, of_nodes_opens_a_session) { expect_session_opens(GetParam(), 12); }
 
 }  // namespace

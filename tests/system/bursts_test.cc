@@ -17,6 +17,10 @@ TEST_P(LargeBurst, of_1000_channels_opens_and_is_mended) {
   expect_burst_is_mended(GetParam(), 1000);
 }
 
+TEST_P(LargeBurst, of_1000_channels_opens_though_connections_break_meanwhile) {
+  expect_burst_opens_over_cuts(GetParam(), 1000);
+}
+
 TEST_P(LargeBurst, of_300_channels_is_mended_within_the_usual_time) {
   expect_burst_is_mended(GetParam(), 300);
 }

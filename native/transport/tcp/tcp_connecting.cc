@@ -67,10 +67,11 @@ bool TcpConnecting::dial_later() {
 }
 
 Status TcpConnecting::on_stream(DataStream stream) {
-  if (context_.initiator || fd_ >= 0) {
+  if (context_.initiator) {
     close(stream.fd);
     return {Code::protocol_error, "an unexpected data connection"};
   }
+  close_socket();  // the peer has found an earlier one broken, and has dialled again
   fd_ = stream.fd;
   tls_ = std::move(stream.tls);
   connected_ = true;

@@ -1,9 +1,13 @@
 // Setting a link up, and mending it: both take a data connection (tcp_connecting.h). No setup messages.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "transport/tcp/tcp_connecting.h"
 #include "transport/tcp/tcp_link.h"
 #include "transport/tcp/tcp_transport.h"
@@ -15,6 +19,14 @@ namespace {
 Status no_messages(std::span<const std::byte> message) {
   return base::error(Code::protocol_error, "setup message of {} bytes; tcp has none",
                      message.size());
+}
+
+// Its peer has closed it. -1, and errno, if there can be none.
+int make_broken_socket() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+  close(ends[1]);
+  return base::above_standard(ends[0]);
 }
 
 class TcpSetup final : public LinkSetup {
@@ -38,6 +50,8 @@ class TcpSetup final : public LinkSetup {
   bool ready() const override { return connecting_.connected(); }
   std::unique_ptr<DataLink> take() override {
     DataStream stream = connecting_.take();
+    // It has broken since this side was ready, and the peer may be up: a link that is broken can be mended.
+    if (stream.fd < 0) stream.fd = make_broken_socket();
     auto link =
         std::make_unique<TcpLink>(context_, receiver_, deferred_, stream.fd, std::move(stream.tls),
                                   std::move(outgoing_), std::move(incoming_));
