@@ -13,10 +13,9 @@ import sys
 import time
 
 from cases import CASES
-from pods import BUILD, ROOT, Failed
+from pods import BUILD, IN_GUEST, ROOT, Failed
 from programs import KINDS
 
-IN_GUEST = "POD_FOLDER" in os.environ
 FOLDER = pathlib.Path(os.environ.get("POD_FOLDER", BUILD / "pod/runs"))
 GUEST_LIMIT_S = 600
 
@@ -51,7 +50,7 @@ def run_in_guest(name, kinds, prepare):
     script = f"{prepare} && exec python3 -B tests/pod/pod.py --nothing-skipped {' '.join(words)}"
     done = subprocess.run(
         [ROOT / "tests/softroce/guest", "--limit", str(GUEST_LIMIT_S), "--logs", logs, "env",
-         "POD_FOLDER=/run/share/runs", "POD_LIMIT_S=300", "sh", "-c", script], check=False)
+         "POD_FOLDER=/run/share/runs", "sh", "-c", script], check=False)
     output = logs / "output.log"
     said = output.read_text(errors="replace").splitlines() if output.exists() else []
     print("\n".join(said[:-1] if done.returncode == 0 else said), flush=True)

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,8 +12,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-LIMIT_S = float(os.environ.get("POD_LIMIT_S", "60"))  # of every wait; a guest's processor is slow
-PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+IN_GUEST = "POD_FOLDER" in os.environ  # of softroce, whose processor is slow (pod.py)
+LIMIT_S = 300 if IN_GUEST else 60  # of every wait
+JAVA = os.path.dirname(shutil.which("java") or "/usr/bin/java")
+PATH = f"{JAVA}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 class Failed(Exception):
@@ -158,7 +161,7 @@ class Program:
         """Another program in its pod, as `kubectl exec` does: (exit code, stdout and stderr)."""
         words = self.pod.become() + [str(word) for word in words]
         if self.pod.is_own:
-            words = ["nsenter", "--target", str(self.pid()), "--mount", "--pid", *words]
+            words = ["nsenter", "--target", str(self.pid()), "--mount", "--root", "--pid", *words]
         return run(words, self.pod.environment())
 
     def kill(self):

@@ -75,8 +75,9 @@ struct Ended {
   int by_signal = 0;
 };
 
-/// Runs the command with `output` as its stdout; whether it has ended in time, and how.
-Ended run_into(int output, const Arguments& arguments, bool ignores_pipes) {
+/// Runs the command with `output` as its stdout, and `errors` as its stderr unless that is -1; whether it has ended in time, and
+/// how.
+Ended run_into(int output, const Arguments& arguments, bool ignores_pipes, int errors = -1) {
   Arguments words{FARO_COMMAND_PATH};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
@@ -88,7 +89,7 @@ Ended run_into(int output, const Arguments& arguments, bool ignores_pipes) {
     signal(SIGPIPE, ignores_pipes ? SIG_IGN : SIG_DFL);
     dup2(output, STDOUT_FILENO);
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(nowhere, STDERR_FILENO);
+    dup2(errors >= 0 ? errors : nowhere, STDERR_FILENO);
     execv(FARO_COMMAND_PATH, pointers.data());
     _exit(127);
   }
@@ -107,8 +108,11 @@ std::string line_of(const Arguments& arguments) {
 TEST_F(CommandOutput, that_finds_no_room_is_a_failure_of_every_verb) {
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);
-  for (const Arguments& verb : verbs())
+  for (const Arguments& verb : verbs()) {
     EXPECT_EQ(run_into(full, verb, false).exit_code, kFailed) << line_of(verb);
+    EXPECT_EQ(run_into(full, verb, false, full).exit_code, kFailed)
+        << "no error: " << line_of(verb);
+  }
   close(full);
 }
 

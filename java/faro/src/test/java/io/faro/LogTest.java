@@ -2,6 +2,7 @@ package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -9,6 +10,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -68,29 +70,37 @@ class LogTest {
 
   @Test
   void linesThatALoggerDoesNotTakeAreCountedInTheirPlace() throws Exception {
+    String dropped = " lines were dropped here: the logger took no more";
     List<String> seen = new CopyOnWriteArrayList<>();
     CountDownLatch inLogger = new CountDownLatch(1);
     CountDownLatch goesOn = new CountDownLatch(1);
+    CountDownLatch counted = new CountDownLatch(1);
     read(
         line -> {
           seen.add(line.getMessage());
           inLogger.countDown();
+          if (line.getMessage().endsWith(dropped)) counted.countDown();
           try {
             goesOn.await();
           } catch (InterruptedException unexpected) {
             throw new AssertionError(unexpected);
           }
         });
+    Logger logger = Logger.getLogger("io.faro");
+    logger.setUseParentHandlers(false); // nobody wants to read thousands of them
     int lines = 5000;
     try (Cluster cluster = new Cluster("auto", 1, 1)) {
       failAQuery(cluster.session(0));
       inLogger.await();
       for (int i = 1; i < lines; i++) failAQuery(cluster.session(0));
       goesOn.countDown();
+      counted.await();
+    } finally {
+      logger.setUseParentHandlers(true);
     }
-    int told = (int) seen.stream().filter(line -> line.contains("told to the log")).count();
-    String last = seen.get(seen.size() - 1);
-    assertEquals((lines - told) + " lines were dropped here: the logger took no more", last);
+    long told = seen.stream().filter(line -> line.contains("told to the log")).count();
+    assertTrue(told > 4000 && told < lines, "the queue holds them: " + told);
+    assertEquals((lines - told) + dropped, seen.stream().filter(line -> line.endsWith(dropped)).findFirst().orElse(""));
   }
 
   @Test
