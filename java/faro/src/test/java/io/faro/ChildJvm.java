@@ -25,11 +25,19 @@ final class ChildJvm implements AutoCloseable {
     this(List.of(), program, arguments);
   }
 
-  /** @param before what comes before the JVM in its command line, and becomes the JVM: as `ip netns exec` */
   ChildJvm(List<String> before, Class<?> program, String... arguments) throws IOException {
+    this(before, List.of("-Xmx64m"), program, arguments);
+  }
+
+  /**
+   * @param before what comes before the JVM in its command line, and becomes the JVM: as `ip netns exec`
+   * @param options of the JVM
+   */
+  ChildJvm(List<String> before, List<String> options, Class<?> program, String... arguments) throws IOException {
     List<String> command = new ArrayList<>(before);
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xcheck:jni", "-Xmx64m", "-cp", System.getProperty("java.class.path")));
+    command.addAll(options);
+    command.addAll(List.of("-Xcheck:jni", "-cp", System.getProperty("java.class.path")));
     command.add(program.getName());
     command.addAll(List.of(arguments));
     process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();

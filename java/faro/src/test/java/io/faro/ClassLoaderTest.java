@@ -1,6 +1,7 @@
 package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
@@ -45,6 +46,30 @@ class ClassLoaderTest {
     }
     long mapped = libraries();
     assertTrue(mapped <= allowed, () -> "libraries that stay mapped: " + mapped + ", before " + before);
+  }
+
+  // Network threads run in its library when the last one to refer to it is gone.
+  @Test
+  void oneWhoseSessionIsForgottenOpenIsCollectedWithItsLibrary() throws Exception {
+    long before = libraries();
+    WeakReference<ClassLoader> loader = forget();
+    // One whose thread is just ending when it is closed stays until the loader closes another one.
+    for (long end = System.nanoTime() + 60_000_000_000L; loader.get() != null && System.nanoTime() < end; ) {
+      System.gc();
+    }
+    assertNull(loader.get(), "the loader stays");
+    long allowed = before + FILES_OF_A_COPY;
+    for (long end = System.nanoTime() + 20_000_000_000L; libraries() > allowed && System.nanoTime() < end; ) {
+      System.gc();
+    }
+    assertTrue(libraries() <= allowed, "its library stays mapped");
+    assertEquals(Set.of(), beans());
+  }
+
+  private static WeakReference<ClassLoader> forget() throws Exception {
+    ClassLoader loader = newLoader();
+    loader.loadClass(LoaderProbe.class.getName()).getMethod("openAndForget").invoke(null);
+    return new WeakReference<>(loader);
   }
 
   // What names a bean in one copy of Faro is not unique among several.

@@ -15,6 +15,12 @@ public final class LoaderProbe implements Callable<String> {
     return session;
   }
 
+  /** A session and an endpoint, whose network threads run, and that nobody closes. */
+  public static void openAndForget() throws InterruptedException {
+    Session.open(ALONE).registerBeans();
+    Endpoint.open(SessionConfig.builder().build());
+  }
+
   /** Opens, uses and closes a session and an endpoint. */
   @Override
   public String call() throws Exception {
