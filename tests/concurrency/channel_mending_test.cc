@@ -402,6 +402,27 @@ TEST_P(ChannelMending, takes_link_mend_ms_at_most) {
   EXPECT_GE(limited, 1u);
 }
 
+// Both sides show it again when the channel is mended.
+TEST(ChannelMendingOverTls, says_that_a_certificate_has_run_out_since_the_channel_opened) {
+  Watchdog watchdog(std::chrono::seconds(100), [] { return std::string("a certificate"); });
+  constexpr long kValid = 8;  // longer than it takes to open the channel
+  const NodeFiles files = Authority().issue({.until_s = kValid});
+  const auto runs_out = std::chrono::system_clock::now() + std::chrono::seconds(kValid + 1);
+  SettingList settings = files.settings();
+  settings.insert(settings.end(), {{"transport", "tcp"}, {"link.mend_ms", "1000"}});
+  MendedChannel pair(settings);
+  pair.open();
+  pair.exchange(10);
+  while (std::chrono::system_clock::now() < runs_out)
+    (void)pair.client.poller().wait(Wait::at_most(std::chrono::milliseconds(100)));
+  pair.exchange(10);  // it goes on
+  pair.proxy.separate();
+  pair.proxy.reunite();
+  pair.advance_to_end();
+  expect_error(pair.client.cause, Code::peer_lost,
+               {"was not mended within link.mend_ms = 1000", "certificate has expired"});
+}
+
 TEST_P(ChannelMending, is_not_done_if_a_side_does_not_want_it) {
   for (const bool client_ends : {true, false}) {
     MendedChannel pair(with({{"link.mend_ms", "3600000"}}), !client_ends);
