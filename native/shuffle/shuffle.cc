@@ -49,8 +49,11 @@ void Shuffle::describe(ShuffleSender& sender) const {
   sender.cursors_ = core_->sender()->cursors();
   sender.frame_rows_ = core_->sender()->frame_rows();
   sender.receiver_count_ = core_->receiver_count();
-  sender.row_bytes_ = spec().row_bytes;
-  sender.receivers_by_length_ = sender.row_bytes_ == 0 ? sender.receiver_count_ : 0;
+  if (spec().row_bytes == 0) {
+    sender.length_end_ = UINT32_MAX;
+  } else {
+    sender.width_ = detail::RowWidth::of(spec().row_bytes);
+  }
 }
 
 detail::SendKernels Shuffle::kernels() const { return core_->sender()->kernels(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
 #include <span>
@@ -70,6 +71,78 @@ TEST_F(ShuffleApi, rows_with_a_length_each_arrive_as_they_were_written) {
     }
   }
   EXPECT_EQ(row_count, sizes.size());
+}
+
+/// A row whose bytes follow from its number, in memory of its own that ends where the row does.
+std::vector<std::byte> numbered_row(size_t bytes, uint32_t number) {
+  std::vector<std::byte> row(bytes);
+  for (size_t i = 0; i < bytes; ++i) row[i] = static_cast<std::byte>(number * 37 + i * 11 + 1);
+  return row;
+}
+/// Sends as many bytes in each way there is, and something that must not disturb it between them; the numbers of the rows go on
+/// from `sent`.
+void send_in_every_way(const ShuffleSender& sender, size_t bytes, uint32_t& sent) {
+  for (int round = 0; round < 3; ++round) {
+    const auto first = numbered_row(bytes, sent);
+    EXPECT_EQ(sender.send(0, first), Outcome::done);
+    const auto second = numbered_row(bytes, sent + 1);
+    const auto fill = [&](std::byte* to) { std::ranges::copy(second, to); };
+    EXPECT_EQ(sender.write(0, bytes, fill), Outcome::done);
+    EXPECT_EQ(sender.broadcast(numbered_row(bytes, sent + 2)), Outcome::done);
+    sent += 3;
+    EXPECT_EQ(sender.send(1, first, Wait::none()), Outcome::failed) << "no such receiver";
+    const auto not_called = [](std::byte*) { ADD_FAILURE(); };
+    for (const size_t absurd :
+         {SIZE_MAX, SIZE_MAX - 3, SIZE_MAX - 4, size_t{UINT32_MAX}, size_t{UINT32_MAX} + 1 + bytes})
+      EXPECT_EQ(sender.write(0, absurd, not_called, Wait::none()), Outcome::failed) << absurd;
+  }
+}
+
+// Around every boundary between two ways of copying.
+TEST_F(ShuffleApi, rows_of_a_width_given_at_run_time_arrive_as_they_were_sent) {
+  const QueryId id = open_and_begin(1, {{"ring.bytes", "65536"}});
+  for (uint32_t bytes = 1; bytes <= 140; ++bytes) {
+    SCOPED_TRACE(bytes);
+    Shuffle shuffle = open_shuffle(worker(), spec(id, bytes, bytes));
+    const auto sender = value_of(shuffle.sender());
+    uint32_t sent = 0;
+    send_in_every_way(sender, bytes, sent);
+    for (const size_t other : {bytes - 1, bytes + 1, 0u}) {
+      EXPECT_EQ(sender.send(0, numbered_row(other, 0), Wait::none()), Outcome::failed) << other;
+      EXPECT_EQ(sender.broadcast(numbered_row(other, 0), Wait::none()), Outcome::failed) << other;
+    }
+    ASSERT_EQ(sender.finish(), Outcome::done);
+    uint32_t received = 0;
+    Batch batch;
+    while (shuffle.receiver()->receive(batch) == Outcome::done) {
+      for (const std::span<const std::byte> row : batch.each_row())
+        EXPECT_TRUE(std::ranges::equal(row, numbered_row(bytes, received++)));
+    }
+    EXPECT_EQ(received, sent);
+    shuffle.close();
+  }
+  EXPECT_EQ(worker().end_query(id), Outcome::done);
+}
+
+TEST_F(ShuffleApi, rows_of_every_small_length_arrive_as_they_were_sent) {
+  const QueryId id = open_and_begin(1, {{"ring.bytes", "262144"}});
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 0));
+  const auto sender = value_of(shuffle.sender());
+  uint32_t sent = 0;
+  for (size_t bytes = 0; bytes <= 140; ++bytes) {
+    SCOPED_TRACE(bytes);
+    send_in_every_way(sender, bytes, sent);
+  }
+  ASSERT_EQ(sender.finish(), Outcome::done);
+  uint32_t received = 0;
+  Batch batch;
+  while (shuffle.receiver()->receive(batch) == Outcome::done) {
+    for (const std::span<const std::byte> row : batch.each_row()) {
+      EXPECT_TRUE(std::ranges::equal(row, numbered_row(received / 9, received))) << received;
+      ++received;
+    }
+  }
+  EXPECT_EQ(received, sent);
 }
 
 /// A row of 100 bytes that all follow from its number.

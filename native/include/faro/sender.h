@@ -68,12 +68,15 @@ class RowClaim {
   friend class ShuffleSender;
   static constexpr size_t kAll = SIZE_MAX;
 
+  void end() noexcept;
+
   shuffle::StageSender* sender_ = nullptr;
   std::span<std::byte> data_;
 };
 
 /// The sending side of a shuffle at one worker, for rows as bytes, also of a width that is known only
-/// at run time. RowSender is faster for short rows of one type, and has calls that send many at once.
+/// at run time: `send` is then nearly as fast as that of RowSender, which has calls that send many at
+/// once.
 ///
 /// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
 /// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
@@ -102,11 +105,29 @@ class ShuffleSender {
   /// overflow.
   Outcome send(uint32_t receiver, std::span<const std::byte> row,
                Wait wait = Wait::forever()) const noexcept {
-    const auto copy = [row](std::byte* to) noexcept {
-      detail::copy_row(to, row.data(), row.size());
-    };
-    if (put(receiver, row.size(), copy)) [[likely]]
-      return Outcome::done;
+    if (receiver < receiver_count_) [[likely]] {
+      detail::FrameCursor& cursor = cursors_[receiver];
+      const size_t bytes = row.size();
+      const auto copy = [&](std::byte* to) noexcept { detail::copy_row(to, row.data(), bytes); };
+      if (bytes == width_.to_16) [[likely]] {
+        if (has_room(cursor, bytes)) [[likely]] {
+          detail::copy_to_16(take(cursor, bytes), row.data(), bytes);
+          return Outcome::done;
+        }
+      } else if (bytes == width_.to_32) {
+        if (has_room(cursor, bytes)) [[likely]] {
+          detail::copy_ends<detail::WideWord>(take(cursor, bytes), row.data(), bytes);
+          return Outcome::done;
+        }
+      } else if (bytes == width_.bytes) {
+        if (has_room(cursor, bytes)) [[likely]] {
+          copy(take(cursor, bytes));
+          return Outcome::done;
+        }
+      } else if (put_with_length(cursor, receiver, bytes, copy)) {
+        return Outcome::done;
+      }
+    }
     return detail::send_slow(sender_, receiver, row.data(), row.size(), wait);
   }
 
@@ -157,54 +178,72 @@ class ShuffleSender {
  protected:
   friend class Shuffle;
 
-  /// Finds the place of a row in the open frame, behind its length if rows have one each; false: there is no room, or the row is
-  /// none of this shuffle.
-  bool place(uint32_t receiver, size_t bytes, std::byte*& at) const noexcept {
-    if (receiver < receivers_by_length_) {
-      const detail::FrameCursor& cursor = cursors_[receiver];
-      const auto room = static_cast<size_t>(cursor.end - cursor.at);
-      if (room < sizeof(uint32_t) || room - sizeof(uint32_t) < bytes) return false;
-      const auto length = static_cast<uint32_t>(bytes);
-      std::memcpy(cursor.at, &length, sizeof length);
-      at = cursor.at + sizeof length;
-      return true;
-    }
-    if (receiver >= receiver_count_ || bytes != row_bytes_) return false;
-    const detail::FrameCursor& cursor = cursors_[receiver];
-    at = cursor.at;
-    return static_cast<size_t>(cursor.end - at) >= bytes;
+  /// `bytes` has little more than 32 bits.
+  static bool has_room(const detail::FrameCursor& cursor, size_t bytes) noexcept {
+    return reinterpret_cast<uintptr_t>(cursor.at) + bytes <=
+           reinterpret_cast<uintptr_t>(cursor.end);
   }
 
-  /// Into the open frame; false if there is none with room for the row.
+  /// The place of the next row, for which there is room. It counts as sent from now on: what the
+  /// next call reads is stored before the row's bytes.
+  static std::byte* take(detail::FrameCursor& cursor, size_t bytes) noexcept {
+    return std::exchange(cursor.at, cursor.at + bytes);
+  }
+
+  /// Into the open frame; false if there is none with room for the row, or the row is none of this
+  /// shuffle.
   template <typename Fill>
-  bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
-    std::byte* at;
-    if (!place(receiver, bytes, at)) return false;
+  [[gnu::always_inline]] bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
+    if (receiver >= receiver_count_) [[unlikely]]
+      return false;
+    detail::FrameCursor& cursor = cursors_[receiver];
+    if (bytes < length_end_) return put_with_length(cursor, receiver, bytes, fill);
+    if (bytes != width_.bytes || !has_room(cursor, bytes)) [[unlikely]]
+      return false;
+    std::byte* const at = cursor.at;
     fill(at);
-    cursors_[receiver].at = at + bytes;
+    cursor.at = at + bytes;
+    return true;
+  }
+
+  template <typename Fill>
+  [[gnu::always_inline]] bool put_with_length(detail::FrameCursor& cursor, uint32_t receiver,
+                                              size_t bytes, const Fill& fill) const {
+    if (bytes >= length_end_ || !has_room(cursor, sizeof(uint32_t) + bytes)) [[unlikely]]
+      return false;
+    const auto length = static_cast<uint32_t>(bytes);
+    std::byte* const at = cursor.at;
+    std::memcpy(at, &length, sizeof length);
+    fill(at + sizeof length);
+    cursor.at = at + sizeof length + bytes;
     ++frame_rows_[receiver];
     return true;
   }
 
   /// Into every open frame; false, and nothing is done, if one has no room.
   bool put_everywhere(std::span<const std::byte> row) const noexcept {
-    const size_t length_bytes = receivers_by_length_ > 0 ? sizeof(uint32_t) : 0;
-    if (length_bytes > 0 ? row.size() > UINT32_MAX : row.size() != row_bytes_) return false;
-    const size_t needed = row.size() + length_bytes;
+    const size_t bytes = row.size();
+    const bool of_width = bytes == width_.bytes;
+    if (!of_width && bytes >= length_end_) return false;
+    if (!everyone_has_room(of_width ? bytes : sizeof(uint32_t) + bytes)) return false;
+    const auto copy = [&](std::byte* to) noexcept { detail::copy_row(to, row.data(), bytes); };
+    uint32_t receiver = 0;
+    do {  // there is one
+      if (of_width) {
+        copy(take(cursors_[receiver], bytes));
+      } else {
+        (void)put_with_length(cursors_[receiver], receiver, bytes, copy);
+      }
+    } while (++receiver < receiver_count_);
+    return true;
+  }
+
+  /// False also if there is nobody.
+  bool everyone_has_room(size_t bytes) const noexcept {
     detail::FrameCursor* const end = cursors_ + receiver_count_;
-    for (detail::FrameCursor* cursor = cursors_; cursor != end; ++cursor) {
-      if (static_cast<size_t>(cursor->end - cursor->at) < needed) return false;
-    }
-    const auto length = static_cast<uint32_t>(row.size());
-    uint32_t* rows = frame_rows_;
-    for (detail::FrameCursor* cursor = cursors_; cursor != end; ++cursor) {
-      std::byte* const at = cursor->at;
-      cursor->at = at + needed;
-      ++*rows++;
-      if (length_bytes > 0) std::memcpy(at, &length, sizeof length);
-      detail::copy_row(at + length_bytes, row.data(), length);
-    }
-    return end != cursors_;
+    detail::FrameCursor* cursor = cursors_;
+    while (cursor != end && has_room(*cursor, bytes)) ++cursor;
+    return cursor == end && cursor != cursors_;
   }
 
   shuffle::StageSender* sender_ = nullptr;
@@ -212,8 +251,10 @@ class ShuffleSender {
   uint32_t* frame_rows_ =
       nullptr;  // rows in each receiver's open frame: for its header, if they have a length each
   uint32_t receiver_count_ = 0;
-  uint32_t receivers_by_length_ = 0;  // receiver_count_, if rows have a length each; else 0
-  uint32_t row_bytes_ = 0;            // 0: rows have a length each
+  // One of the two accepts no row: rows have a width, or a length each, which is below
+  // length_end_.
+  detail::RowWidth width_;
+  uint32_t length_end_ = 0;
 };
 
 /// Sends rows of one fixed width; the typed, inlined path. Everything else as ShuffleSender.

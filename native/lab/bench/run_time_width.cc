@@ -29,10 +29,39 @@ uint64_t thread_cpu_ns() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+/// CPU time of this thread in laps of some microseconds, without what looking at the clock takes: half a microsecond each on some
+/// machines.
+class LapTime {
+ public:
+  void start() noexcept { start_ns_ = thread_cpu_ns(); }
+  void stop() noexcept {
+    ns_ += thread_cpu_ns() - start_ns_;
+    ++laps_;
+  }
+  double ns(double empty_lap_ns) const noexcept {
+    return static_cast<double>(ns_) - static_cast<double>(laps_) * empty_lap_ns;
+  }
+
+  static double empty_lap_ns() noexcept {
+    constexpr uint32_t kLaps = 10'000;
+    LapTime time;
+    for (uint32_t lap = 0; lap < kLaps; ++lap) {
+      time.start();
+      time.stop();
+    }
+    return time.ns(0) / kLaps;
+  }
+
+ private:
+  uint64_t start_ns_ = 0;
+  uint64_t ns_ = 0;
+  uint64_t laps_ = 0;
+};
+
 /// What one round has taken.
 struct Taken {
-  uint64_t send_ns = 0;
-  uint64_t receive_ns = 0;
+  LapTime send;
+  LapTime receive;
   RowSum sum;
 };
 
@@ -70,9 +99,9 @@ class Round {
     Outcome outcome = Outcome::done;
     while (outcome == Outcome::done && !finished_) {
       if (at_ == block_.size()) make_block();
-      const uint64_t start = thread_cpu_ns();
+      taken_.send.start();
       outcome = block_.empty() ? sender_.finish(Wait::none()) : send_block();
-      taken_.send_ns += thread_cpu_ns() - start;
+      taken_.send.stop();
       finished_ = block_.empty() && outcome == Outcome::done;
     }
     return outcome;
@@ -151,12 +180,12 @@ class Round {
   /// All there is.
   Outcome receive() {
     while (true) {
-      const uint64_t start = thread_cpu_ns();
+      taken_.receive.start();
       const Outcome outcome = receiver_.receive(batch_, Wait::none());
       if (outcome != Outcome::done) return outcome;
       taken_.sum += is_typed() ? sum_typed(batch_) : sum_bytes(batch_);
       batch_.release();
-      taken_.receive_ns += thread_cpu_ns() - start;
+      taken_.receive.stop();
     }
   }
 
@@ -214,14 +243,15 @@ Result<RunTimeWidthFigures> run_run_time_width(const RunTimeWidthJob& job, const
   const workload::Totals expected = workload::totals_of(job.rows);
   RunTimeWidthFigures figures;
   std::array<std::vector<double>, kRowWays> sent, received;
+  const double empty_lap_ns = LapTime::empty_lap_ns();
   for (uint32_t round = 0; round <= job.rounds; ++round) {
     for (size_t way = 0; way < kRowWays; ++way) {
       FARO_ASSIGN_OR_RETURN(const Taken taken, run_round(job, static_cast<RowWay>(way), *session));
       figures.verified = figures.verified && taken.sum.totals() == expected;
       if (round == 0) continue;  // warms up
       const auto rows = static_cast<double>(job.rows);
-      sent[way].push_back(static_cast<double>(taken.send_ns) / rows);
-      received[way].push_back(static_cast<double>(taken.receive_ns) / rows);
+      sent[way].push_back(taken.send.ns(empty_lap_ns) / rows);
+      received[way].push_back(taken.receive.ns(empty_lap_ns) / rows);
     }
   }
   for (size_t way = 0; way < kRowWays; ++way) {

@@ -46,7 +46,10 @@ Status RowClaim::commit(size_t bytes) {
 
 void RowClaim::abort() noexcept {
   data_ = {};
-  if (sender_ == nullptr) return;
+  if (sender_ != nullptr) end();
+}
+
+void RowClaim::end() noexcept {
   shuffle::StageSender* const sender = std::exchange(sender_, nullptr);
   if (!sender->forked()) sender->claim_gone();  // else the row is the parent's
 }
