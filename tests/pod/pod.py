@@ -46,6 +46,7 @@ def run_here(name, kind):
 def run_in_guest(name, kinds, prepare):
     """How many have passed."""
     logs = BUILD / "pod/guests" / name
+    shutil.rmtree(logs, ignore_errors=True)
     words = [f"{name}/{kind.name}" for kind in kinds]
     script = f"{prepare} && exec python3 -B tests/pod/pod.py --nothing-skipped {' '.join(words)}"
     done = subprocess.run(
