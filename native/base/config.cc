@@ -129,14 +129,16 @@ constexpr std::string_view kDefault = "default";
 constexpr std::string_view kHalfOfRing = "default (half of ring.bytes)";
 constexpr std::string_view kWithinLiveness = "default (within liveness.timeout_ms)";
 
-// The longest timeout of a queue pair, as its device counts it, with which its attempts all end within the limit.
+// How many attempts of a queue pair end within the limit, if each waits for that timeout as its device counts it.
+uint64_t device_attempts(uint64_t limit_ms, uint64_t timeout) {
+  return limit_ms * uint64_t{1'000'000} / (uint64_t{4096} << timeout);
+}
+
+// The longest timeout with which that many attempts do.
 uint64_t device_timeout(uint64_t limit_ms, uint64_t attempts) {
-  constexpr uint64_t kUnitNanoseconds = 4096;
   constexpr uint64_t kLongest = 31;
   uint64_t timeout = 1;
-  while (timeout < kLongest &&
-         attempts * (kUnitNanoseconds << (timeout + 1)) <= limit_ms * uint64_t{1'000'000})
-    ++timeout;
+  while (timeout < kLongest && device_attempts(limit_ms, timeout + 1) >= attempts) ++timeout;
   return timeout;
 }
 
@@ -217,10 +219,14 @@ Status Config::set(std::string_view name, std::string_view text, std::string_vie
 // Defaults that depend on others: a threshold that nobody has set is never above what the rings allow, and a device that
 // nobody has told how long to wait gives up as soon as a peer counts as silent.
 void Config::follow() {
-  const auto follows = [this](std::string_view name, std::string_view how, auto&& of_usual) {
+  const auto is_set = [this](std::string_view name, std::string_view how) {
+    const std::string& source = values_[*index_of(name)].source;
+    return source != kDefault && source != how;
+  };
+  const auto follows = [&](std::string_view name, std::string_view how, auto&& of_usual) {
+    if (is_set(name, how)) return;
     const SettingInfo& row = table()[*index_of(name)];
     Value& value = values_[*index_of(name)];
-    if (value.source != kDefault && value.source != how) return;
     const uint64_t usual = *parse_number(row.default_value, row.unit);
     value.number = of_usual(usual);
     value.text = std::to_string(value.number);
@@ -228,9 +234,16 @@ void Config::follow() {
   };
   follows("transfer.threshold_bytes", kHalfOfRing,
           [this](uint64_t usual) { return std::min(usual, get_number("ring.bytes") / 2); });
-  follows("verbs.timeout", kWithinLiveness, [this](uint64_t) {
-    return device_timeout(get_number("liveness.timeout_ms"), get_number("verbs.retry_count") + 1);
+  // Packets are sent again as often as they can be, unless a timeout that was set is too long for that.
+  const uint64_t limit_ms = get_number("liveness.timeout_ms");
+  follows("verbs.retry_count", kWithinLiveness, [&](uint64_t usual) {
+    const uint64_t timeout = get_number("verbs.timeout");
+    if (!is_set("verbs.timeout", kWithinLiveness) || timeout == 0) return usual;
+    const uint64_t attempts = std::max<uint64_t>(device_attempts(limit_ms, timeout), 1);
+    return std::min(usual, attempts - 1);
   });
+  follows("verbs.timeout", kWithinLiveness,
+          [&](uint64_t) { return device_timeout(limit_ms, get_number("verbs.retry_count") + 1); });
 }
 
 Status Config::set_bytes(std::string_view name, std::span<const std::byte> bytes) {

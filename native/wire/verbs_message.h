@@ -18,6 +18,7 @@
 //   k  record    ring                             position
 //   0  WRITTEN   of the sender's outgoing rings   everything before it is in the receiver's ring
 //   1  READ      of the sender's incoming rings   everything before it may be written again
+//   1  SIGN      2^31 - 1, which is none          0; by kSigns (wire/control.h): the sender lives, and so does this way
 //
 // A SEND with records is a *notification*, one without is a *return* (of credits). `notes` and
 // `returns` count, modulo 2^32, how many of the receiver's notifications (SENDs with records and
@@ -70,6 +71,10 @@ constexpr VerbsRecord verbs_written(uint32_t ring, Position position) {
 }
 constexpr VerbsRecord verbs_read(uint32_t ring, Position position) {
   return {ring | kVerbsReadRecord, 0, position};
+}
+constexpr VerbsRecord verbs_sign() { return {~uint32_t{0}, 0, 0}; }
+constexpr bool is_sign(const VerbsRecord& record) {
+  return record.ring_and_kind == verbs_sign().ring_and_kind && record.position == 0;
 }
 constexpr bool is_read(const VerbsRecord& record) {
   return (record.ring_and_kind & kVerbsReadRecord) != 0;

@@ -9,12 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "counters/counter_view.h"
-#include "counters/folder.h"
 #include "support/certificates.h"
 #include "support/log_lines.h"
+#include "support/mended_counts.h"
 #include "support/mended_pair.h"
-#include "support/temporary_folder.h"
 #include "support/watchdog.h"
 
 namespace faro::test {
@@ -34,25 +32,13 @@ class Silence : public testing::TestWithParam<std::string> {
     SettingList all = {{"transport", "tcp"},
                        {"liveness.timeout_ms", "2000"},
                        {"link.mend_ms", "20000"},
-                       {"counters.folder", folder_.path()}};
+                       {"counters.folder", counts_.folder()}};
     if (GetParam() == "tls") all = join(all, files_.settings("on"));
     return join(all, more);
   }
   static SettingList join(SettingList first, const SettingList& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;
-  }
-  /// How often both sides have mended their link.
-  std::array<uint64_t, 2> mended() const {
-    std::array<uint64_t, 2> counts{};
-    for (const std::string& path : counters::counter_files_in(folder_.path())) {
-      const counters::NodeView node = value_of(counters::CounterView::open(path))->read();
-      counts[node.node] = node.peers[1 - node.node].counters.mended;
-    }
-    return counts;
-  }
-  void wait_until_mended(uint64_t times) {
-    while (mended()[0] < times || mended()[1] < times) std::this_thread::yield();  // the watchdog
   }
   /// Tells what it took; what it may take at most depends on the machine.
   void record_seconds_since(Steady::time_point begin) {
@@ -61,7 +47,7 @@ class Silence : public testing::TestWithParam<std::string> {
     fmt::print("noticed and mended after {:.2f} s\n", took.count());
   }
 
-  TemporaryFolder folder_;
+  const MendedCounts counts_;
   const Authority authority_;
   const NodeFiles files_ = authority_.issue();
   LogLines log_;
@@ -95,7 +81,7 @@ TEST_P(Silence, of_the_data_connection_is_noticed_and_mended_while_nothing_is_se
   pair.expect_complete(10);
   const auto begin = Steady::now();
   pair.proxy().darken({Where::data});
-  wait_until_mended(1);
+  counts_.wait_until_mended(1);
   record_seconds_since(begin);
   pair.before_row = nullptr;
   pair.expect_complete(1000);
@@ -144,10 +130,10 @@ TEST_P(SilenceInTheClear, of_a_data_connection_that_was_mended_is_mended_again) 
   MendedPair pair(with());
   pair.expect_complete(10);
   pair.proxy().darken({.where = Where::data, .stays = true, .after = kPreamble});
-  wait_until_mended(1);
+  counts_.wait_until_mended(1);
   pair.proxy().brighten();
   pair.expect_complete(1000);
-  EXPECT_GE(mended()[0], 2u);
+  EXPECT_GE(counts_.mended()[0], 2u);
 }
 
 TEST_P(SilenceInTheClear, of_every_data_connection_is_not_mended_for_ever) {

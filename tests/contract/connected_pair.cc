@@ -37,6 +37,7 @@ Result<std::unique_ptr<TransportPair>> ConnectedPair::open(const PairShape& shap
     // Moved: a transport must not outlive the reactor of its side, also if opening fails.
     pair->sides_[side].transport = std::move(parts.transports[side]);
     FARO_RETURN_IF_ERROR(pair->prepare(side, shape));
+    pair->sides_[side].context.signs = parts.signs;
   }
   FARO_RETURN_IF_ERROR(pair->connect());
   return std::unique_ptr<TransportPair>(std::move(pair));
@@ -111,7 +112,6 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
   context.doorbells = side.doorbells.memory();
   context.ready_group = side.ready_groups;
   context.reactor = &side.reactor;
-  context.signs = true;
   context.events = &side;
   context.send = [&side](std::span<const std::byte> message) {
     side.messages.emplace_back(message.begin(), message.end());

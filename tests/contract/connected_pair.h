@@ -30,6 +30,7 @@ class ConnectedPair final : public TransportPair {
     std::shared_ptr<transport::Transport> transports[2];
     std::function<bool()> pump = {};  // progress other than by descriptors; may be empty
     std::shared_ptr<tls::Credentials> credentials = {};  // of side 1, for data connections with TLS
+    bool signs = true;                                   // both sides send signs of life
   };
 
   /// Errors: the first one of either side's setup; deadline_exceeded.

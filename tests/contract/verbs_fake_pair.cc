@@ -26,6 +26,7 @@
 namespace faro::test {
 namespace {
 
+using transport::Pulse;
 using transport::verbs::ChannelMap;
 using transport::verbs::ChannelParts;
 using transport::verbs::CompletionPoller;
@@ -39,7 +40,7 @@ struct Options {
   uint32_t send_depth = 64;
   uint32_t receives[2] = {32, 32};
   uint32_t inline_bytes = 0;
-  bool raises_sigpipe = false;  // like Linux's siw
+  bool is_like_siw = false;
   uint32_t write_limit = 2 << 20;
   bool immediates = false;
   transport::verbs::Order order = transport::verbs::Order::chained;
@@ -50,7 +51,7 @@ constexpr uint32_t kKey = 77;
 // What joins the two sides: a fabric for each queue pair, and others each time that the link is mended.
 class Fabrics {
  public:
-  Fabrics(uint32_t count, bool raises_sigpipe) : count_(count), raises_sigpipe_(raises_sigpipe) {}
+  Fabrics(uint32_t count, bool is_like_siw) : count_(count), is_like_siw_(is_like_siw) {}
 
   uint32_t count() const { return count_; }
   const std::shared_ptr<FakeFabric::Events>& events(int side) const { return events_[side]; }
@@ -62,7 +63,7 @@ class Fabrics {
     for (std::weak_ptr<FakeFabric>& made : made_[nth]) {
       fabrics.push_back(made.lock());
       if (fabrics.back() == nullptr)
-        fabrics.back() = std::make_shared<FakeFabric>(events_[0], events_[1], raises_sigpipe_);
+        fabrics.back() = std::make_shared<FakeFabric>(events_[0], events_[1], is_like_siw_);
       made = fabrics.back();
     }
     return fabrics;
@@ -70,7 +71,7 @@ class Fabrics {
 
  private:
   const uint32_t count_;
-  const bool raises_sigpipe_;
+  const bool is_like_siw_;
   const std::shared_ptr<FakeFabric::Events> events_[2] = {std::make_shared<FakeFabric::Events>(),
                                                           std::make_shared<FakeFabric::Events>()};
   std::mutex mutex_;
@@ -92,7 +93,8 @@ class FakeConnecting {
       FARO_RETURN_IF_ERROR(transport::verbs::post_receives(endpoint->queue_pair(), messages,
                                                            channel, options_.receives[side_],
                                                            options_.send_depth));
-      channels_.push_back({std::move(endpoint), options_.inline_bytes, options_.raises_sigpipe});
+      channels_.push_back({std::move(endpoint), options_.inline_bytes, options_.is_like_siw,
+                           !options_.is_like_siw});
     }
     return {};
   }
@@ -250,7 +252,7 @@ class FakeTransport final : public transport::Transport {
 TransportUnderTest fake(const char* name, const Options& options) {
   return {.name = name, .open = [options](const PairShape& shape) {
             const auto fabrics = std::make_shared<Fabrics>(
-                ChannelMap::count(options.sharing, shape.forth), options.raises_sigpipe);
+                ChannelMap::count(options.sharing, shape.forth), options.is_like_siw);
             return ConnectedPair::open(
                 shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
                                        std::make_shared<FakeTransport>(1, fabrics, options)}});
@@ -258,7 +260,7 @@ TransportUnderTest fake(const char* name, const Options& options) {
 }
 
 [[maybe_unused]] const bool added[] = {
-    add_transport(fake("verbs_in_memory", {.inline_bytes = 256, .raises_sigpipe = true})),
+    add_transport(fake("verbs_in_memory", {.inline_bytes = 256, .is_like_siw = true})),
     add_transport(fake("verbs_in_memory_immediate", {.immediates = true})),
     add_transport(fake("verbs_in_memory_paper", {.order = transport::verbs::Order::paper})),
     add_transport(fake("verbs_in_memory_least", {.receives = {4, 4}})),
@@ -384,21 +386,89 @@ TEST(VerbsInMemory, a_link_that_fails_for_good_while_it_is_broken_is_not_mended)
 
 /// A pair whose fabrics the test has.
 struct OpenedPair {
-  std::shared_ptr<Fabrics> fabrics = std::make_shared<Fabrics>(1, false);
+  static inline const PairShape kPair = PairShape::symmetric(1, 1, 4096);
+
+  std::shared_ptr<Fabrics> fabrics;
   std::unique_ptr<TransportPair> pair;
 
-  OpenedPair() {
+  explicit OpenedPair(const Options& options = {}, const PairShape& shape = kPair,
+                      bool signs = true)
+      : fabrics(std::make_shared<Fabrics>(ChannelMap::count(options.sharing, shape.forth),
+                                          options.is_like_siw)) {
     const auto side = [&](int number) {
-      return std::make_shared<FakeTransport>(number, fabrics, Options{});
+      return std::make_shared<FakeTransport>(number, fabrics, options);
     };
-    auto opened =
-        ConnectedPair::open(PairShape::symmetric(1, 1, 4096), {.transports = {side(0), side(1)}});
+    auto opened = ConnectedPair::open(shape, {.transports = {side(0), side(1)}, .signs = signs});
     EXPECT_TRUE(is_ok(opened));
     if (opened.ok()) pair = std::move(*opened);
   }
   VerbsLink& link(int side) { return static_cast<VerbsLink&>(pair->link(side)); }
   uint32_t key(int side) { return link(side).parts().incoming.remote_key(); }
+  /// What the link of side 0 shows with the next heartbeat of both.
+  Pulse pulse() {
+    while (pair->pump()) {
+    }
+    (void)link(1).take_pulse();
+    return link(0).take_pulse();
+  }
+  /// From now on nothing arrives over that queue pair of the link's n-th.
+  void darken(uint32_t nth, uint32_t queue_pair) { fabrics->each(nth)[queue_pair]->set_dark(true); }
 };
+
+TEST(VerbsInMemory, a_path_that_goes_dark_shows_nothing_until_it_carries_again) {
+  for (const bool is_like_siw : {false, true}) {
+    for (const Sharing sharing : {Sharing::link, Sharing::lane}) {
+      OpenedPair opened({.sharing = sharing, .is_like_siw = is_like_siw},
+                        PairShape::symmetric(2, 1, 4096));
+      ASSERT_NE(opened.pair, nullptr);
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(opened.pulse(), Pulse::heard) << i;
+      const auto fabrics = opened.fabrics->each(0);
+      fabrics.back()->set_dark(true);  // one of several is enough
+      (void)opened.pulse();            // what was asked before, perhaps
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(opened.pulse(), Pulse::none) << i;
+      fabrics.back()->set_dark(false);
+      EXPECT_EQ(opened.pulse(), Pulse::heard);
+      EXPECT_EQ(opened.pair->failures(0), 0);
+    }
+  }
+}
+
+// A peer whose workers compute takes messages with its heartbeats, or not even then; and there are few credits.
+TEST(VerbsInMemory, a_peer_that_takes_few_messages_lives) {
+  for (const bool is_like_siw : {false, true}) {
+    OpenedPair opened({.send_depth = 16, .receives = {4, 4}, .is_like_siw = is_like_siw});
+    ASSERT_NE(opened.pair, nullptr);
+    auto [sent, received] = FrameSequences{{31, 1024, 128}};
+    (void)opened.link(0).take_pulse();
+    for (int i = 0; i < 100; ++i) {
+      if (sent.try_send(opened.pair->link(0).outgoing(0))) opened.pair->link(0).outgoing(0).post();
+      for (int turn = 0; turn < 20; ++turn) opened.pair->poll(0);
+      if (is_like_siw) {
+        ASSERT_EQ(opened.link(1).take_pulse(), Pulse::heard) << i;
+      }
+      ASSERT_EQ(opened.link(0).take_pulse(), Pulse::heard) << i;
+    }
+  }
+}
+
+TEST(VerbsInMemory, a_peer_that_sends_no_signs_of_life_shows_nothing_where_devices_do_not) {
+  OpenedPair opened({.is_like_siw = true}, OpenedPair::kPair, false);
+  ASSERT_NE(opened.pair, nullptr);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(opened.pulse(), Pulse::unknown);
+}
+
+TEST(VerbsInMemory, a_link_that_breaks_three_times_in_the_dark_is_given_up) {
+  OpenedPair opened;
+  ASSERT_NE(opened.pair, nullptr);
+  for (uint32_t times = 0; times < 3; ++times) {
+    (void)opened.pulse();
+    opened.darken(times, 0);
+    for (uint32_t beats = 0; beats <= transport::MendingTally::kBeatsPerLimit; ++beats)
+      EXPECT_NE(opened.pulse(), Pulse::stuck) << times;
+    ASSERT_TRUE(is_ok(opened.pair->mend()));
+  }
+  EXPECT_EQ(opened.pulse(), Pulse::stuck);
+}
 
 TEST(VerbsInMemory, a_mended_link_has_another_key_and_a_write_with_the_old_one_is_refused) {
   OpenedPair opened;

@@ -75,10 +75,10 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     uint32_t key = 0;
   };
 
-  /// The completion channels of the two sides, which other fabrics may share. `raises_sigpipe`: every
-  /// post does, as those of Linux's siw do once the peer has gone.
-  FakeFabric(std::shared_ptr<Events> first, std::shared_ptr<Events> second, bool raises_sigpipe)
-      : raises_sigpipe_(raises_sigpipe),
+  /// The completion channels of the two sides, which other fabrics may share. `is_like_siw`, that of Linux: every post raises
+  /// SIGPIPE, as there once the peer has gone, and a WRITE completes when it was sent.
+  FakeFabric(std::shared_ptr<Events> first, std::shared_ptr<Events> second, bool is_like_siw)
+      : is_like_siw_(is_like_siw),
         sides_{Side(std::move(first)), Side(std::move(second))},
         device_([this] { run(); }) {}
   ~FakeFabric() {
@@ -112,6 +112,14 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
   Region region(int side) const {
     const std::lock_guard lock(mutex_);
     return sides_[side].region;
+  }
+  /// From now on packets vanish, or do so no more: nothing reaches the other side, and nobody is told.
+  void set_dark(bool is_dark) {
+    {
+      const std::lock_guard lock(mutex_);
+      is_dark_ = is_dark;
+    }
+    work_.notify_all();
   }
   /// Whether the queue pair of a side has not been destroyed.
   bool is_open(int side) const {
@@ -209,7 +217,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
   };
 
   int post_send(int side, ibv_send_wr* request, ibv_send_wr** refused) {
-    if (raises_sigpipe_) pthread_kill(pthread_self(), SIGPIPE);
+    if (is_like_siw_) pthread_kill(pthread_self(), SIGPIPE);
     const std::lock_guard lock(mutex_);
     Side& mine = sides_[side];
     for (; request != nullptr; request = request->next) {
@@ -243,7 +251,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     // would consist of waiting for the scheduler.
     for (int n = 0; n < 3; ++n) {
       for (int each = 0; each < 2; ++each) {
-        if (!sides_[each].sends.empty()) execute(each);
+        if (can_execute(each)) execute(each);
       }
     }
     Side& mine = sides_[side];
@@ -291,16 +299,25 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
   void run() {
     std::unique_lock lock(mutex_);
     for (int side = 0; !ending_; side = 1 - side) {
-      if (sides_[side].sends.empty() && sides_[1 - side].sends.empty()) {
+      if (!can_execute(side) && !can_execute(1 - side)) {
         work_.wait(lock);
         continue;
       }
       // A few of one side, then of the other: both orders of what crosses come about.
-      for (int n = 0; n < 3 && !sides_[side].sends.empty(); ++n) execute(side);
+      for (int n = 0; n < 3 && can_execute(side); ++n) execute(side);
       lock.unlock();
       std::this_thread::yield();
       lock.lock();
     }
+  }
+
+  // In the dark what stands first waits, and all behind it; but what has no bytes to bring is over once it was sent.
+  bool can_execute(int side) const {
+    const std::deque<Send>& sends = sides_[side].sends;
+    if (sends.empty()) return false;
+    if (!is_dark_ || sides_[side].broken) return true;
+    const Send& first = sends.front();
+    return is_like_siw_ && first.request.opcode == IBV_WR_RDMA_WRITE && first.piece.length == 0;
   }
 
   void execute(int side) {
@@ -369,10 +386,11 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     if (faults_.empty()) faults_ = what;
   }
 
-  const bool raises_sigpipe_;
+  const bool is_like_siw_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   bool ending_ = false;
+  bool is_dark_ = false;
   Side sides_[2];
   std::string faults_;
   std::thread device_;  // last: it uses all of these

@@ -26,6 +26,10 @@ class LogLines {
     const std::lock_guard lock(mutex_);
     return warnings_;
   }
+  std::vector<std::string> lines() const {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
   size_t count(std::string_view part) const {
     const std::lock_guard lock(mutex_);
     size_t found = 0;

@@ -76,6 +76,27 @@ TEST(Settings, a_device_gives_up_within_the_liveness_limit_unless_its_timeout_is
   EXPECT_EQ(config.source(kTimeout), "a file");
 }
 
+TEST(Settings, a_device_sends_again_only_as_often_as_the_liveness_limit_allows_unless_that_is_set) {
+  constexpr const char* kRetries = "verbs.retry_count";
+  Config config = config_with_ring("32 KiB");
+  ASSERT_TRUE(config.set("liveness.timeout_ms", "2000").ok());
+  EXPECT_EQ(config.get_number(kRetries), 7u);
+  EXPECT_EQ(config.source(kRetries), "default");
+  // 268 ms, seven times.
+  ASSERT_TRUE(config.set("verbs.timeout", "16").ok());
+  EXPECT_EQ(config.get_number(kRetries), 6u);
+  EXPECT_EQ(config.get(kRetries), "6");
+  EXPECT_EQ(config.source(kRetries), "default (within liveness.timeout_ms)");
+  ASSERT_TRUE(config.set("verbs.timeout", "20").ok()) << "4.3 s";
+  EXPECT_EQ(config.get_number(kRetries), 0u);
+  ASSERT_TRUE(config.set("verbs.timeout", "0").ok()) << "that of rdma_cm";
+  EXPECT_EQ(config.get_number(kRetries), 7u);
+  ASSERT_TRUE(config.set(kRetries, "5", "a file").ok());
+  ASSERT_TRUE(config.set("verbs.timeout", "20").ok());
+  EXPECT_EQ(config.get_number(kRetries), 5u);
+  EXPECT_EQ(config.source(kRetries), "a file");
+}
+
 TEST(Settings, of_what_is_no_node_of_a_cluster_are_valid_whatever_is_said_of_its_nodes) {
   Config config;
   EXPECT_TRUE(base::Settings::resolve_without_nodes(config).ok());

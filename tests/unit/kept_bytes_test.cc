@@ -436,6 +436,12 @@ const std::vector<Kept>& all_kept() {
          EXPECT_EQ(ring_of(read), 4u);
          EXPECT_EQ(read.position, 8192u);
        }},
+      {"verbs SEND that is a sign of life",
+       [](const Bytes& b) {
+         const auto head = value_at<VerbsHead>(b);
+         EXPECT_EQ(head.record_count, 1u);
+         EXPECT_TRUE(is_sign(value_at<VerbsRecord>(b, sizeof head)));
+       }},
       {"segment", expect_segment},
       {"segment with what a later release may add", expect_segment},
       {"shm offer",

@@ -85,6 +85,12 @@ class Credits {
   void note_taken() noexcept { add(notes_taken_); }
   void return_taken() noexcept { add(returns_taken_); }
 
+  /// Messages taken, of both kinds. Threads: any.
+  uint32_t taken() const noexcept {
+    return notes_taken_.load(std::memory_order_relaxed) +
+           returns_taken_.load(std::memory_order_relaxed);
+  }
+
   /// As at first: another queue pair begins, with receives of its own. Threads: poster and poller in one.
   void restart() noexcept {
     for (std::atomic<uint32_t>* each :

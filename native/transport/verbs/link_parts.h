@@ -23,8 +23,9 @@ enum class Order {
 /// A connected queue pair.
 struct ChannelParts {
   std::unique_ptr<Endpoint> endpoint;
-  uint32_t inline_bytes = 0;    // the most that it inlines
-  bool raises_sigpipe = false;  // posting may raise it, see SigpipeShield
+  uint32_t inline_bytes = 0;        // the most that it inlines
+  bool raises_sigpipe = false;      // posting may raise it, see SigpipeShield
+  bool acknowledges_writes = true;  // a WRITE completes when the peer's device has it; not on iWARP
 };
 
 /// Everything is set up and connected. The queue pairs are destroyed first, so that the device has released the memory.

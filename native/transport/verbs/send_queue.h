@@ -83,6 +83,8 @@ class SendQueue {
     completed_.store(0, std::memory_order_seq_cst);
   }
 
+  /// Requests that have completed: all up to this number. Threads: any.
+  uint64_t completed() const noexcept { return completed_.load(std::memory_order_relaxed); }
   /// The ring that a request under way writes to; kNoRing if to none. Threads: poller.
   uint32_t ring_of(uint64_t number) const noexcept {
     if (number < completed_.load(std::memory_order_relaxed) ||

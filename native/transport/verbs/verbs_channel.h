@@ -77,9 +77,10 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
     if (endpoint_ != nullptr) endpoint_->disconnect();
   }
 
-  /// Posts a WRITE of nothing, which takes neither a receive nor credits of the peer: its device acknowledges it. Not where
-  /// the device completes a WRITE before that. Threads: network thread.
-  void probe() noexcept;
+  /// Whether the peer was heard since the last call: it has sent a message, or its device has acknowledged what was asked
+  /// then. Asks again; where a device tells of no acknowledgements, sends a sign of life, if both sides do. Threads: network
+  /// thread.
+  Pulse take_pulse() noexcept;
 
   // Mending, in this order, then start. Threads: network thread.
 
@@ -108,9 +109,16 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   void count_event() noexcept { count(counters_.network_events); }
 
  private:
+  // What has shown that the peer lives, until the last pulse.
+  struct Shown {
+    uint32_t taken = 0;        // messages of the peer
+    uint64_t asked_up_to = 0;  // is acknowledged once that many requests have completed
+  };
+
   // Posting (verbs_datapath.cc). The holder of the right to post.
   void send_pending() override;
   void on_read_due() override { reads_due_.store(true, std::memory_order_seq_cst); }
+  void show_life() noexcept;
   bool anything_to_note() const noexcept { return anything_due() || notes_.any(); }
   bool can_post() const noexcept;
   bool fill_chain() noexcept;
@@ -144,7 +152,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   const LinkParts& parts_;  // the link's
   const ChannelMessages messages_;
   const uint32_t requests_per_ring_;  // for one transfer, with the notification behind it, at most
-  const bool can_probe_;
+  const bool acknowledges_writes_;
 
   // While the link runs it does not change; null from give_up_queue_pair to take_queue_pair.
   std::unique_ptr<Endpoint> endpoint_;
@@ -159,6 +167,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // The network thread's.
   bool is_parked_ = false;  // it has the right to post
+  Shown shown_;
 
   // The poster's.
   alignas(64) WorkChain chain_;

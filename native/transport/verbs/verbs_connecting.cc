@@ -166,7 +166,8 @@ std::vector<ChannelParts> VerbsConnecting::take() {
   std::vector<ChannelParts> channels;
   for (auto& connection : std::exchange(connections_, {})) {
     const uint32_t inline_bytes = connection->inline_bytes();
-    channels.push_back({std::move(connection), inline_bytes, manager_.device()->raises_sigpipe()});
+    channels.push_back({std::move(connection), inline_bytes, manager_.device()->raises_sigpipe(),
+                        manager_.device()->acknowledges_writes()});
   }
   return channels;
 }

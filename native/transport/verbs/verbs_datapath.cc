@@ -44,25 +44,6 @@ bool VerbsChannel::post_pending() noexcept {
   return stuck();
 }
 
-// Who has the right to post is about to post, or gives it back before the next heartbeat. As the last of its run the WRITE
-// is signalled; the network thread takes its completion, for workers may not look.
-void VerbsChannel::probe() noexcept {
-  if (!can_probe_ || halted() || held_.exchange(true, std::memory_order_seq_cst)) return;
-  if (!halted() && places_.has_room()) {
-    chain_.clear();
-    ibv_send_wr& request = chain_.add(places_.add(SendQueue::kNoRing, SendQueue::kNothing),
-                                      parts_.outgoing.base(), 0, parts_.outgoing.local_key());
-    request.num_sge = 0;  // a piece of no bytes is one of 2^31 to some devices
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = parts_.peer_address;
-    request.wr.rdma.rkey = parts_.peer_key;
-    chain_.want_signal();
-    (void)post_chain();
-  }
-  held_.store(false, std::memory_order_seq_cst);  // W3
-  if (!halted()) link_.poller_->watch(*this);     // W4, among others
-}
-
 // ------------------------------------------------------------------------------------- one post
 
 // What can be posted now; false if there is nothing.

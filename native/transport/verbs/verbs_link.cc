@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -59,8 +60,13 @@ void VerbsLink::add_counters(LinkCounters& sum) const {
 }
 
 Pulse VerbsLink::take_pulse() noexcept {
-  for (VerbsChannel& channel : channels_) channel.probe();
-  return Pulse::unknown;
+  Pulse pulse = halted() ? Pulse::none : Pulse::heard;
+  for (VerbsChannel& channel : channels_) {
+    // What one of them lacks, the link does.
+    if (!halted()) pulse = std::min(pulse, channel.take_pulse());
+  }
+  tally_.beat(pulse == Pulse::heard);
+  return tally_.is_stuck() ? Pulse::stuck : pulse;
 }
 
 void VerbsLink::fail(const Status& cause) {
@@ -84,6 +90,9 @@ bool VerbsLink::halt(State to, const Status& why) noexcept {
 
 void VerbsLink::give_up_connections() noexcept {
   halt(kBroken);
+  if (std::exchange(progress_.is_connected, false)) tally_.broke();
+  progress_.delivered = 0;
+  progress_.owes = false;
   for (VerbsChannel& channel : channels_) {
     while (!channel.give_up_queue_pair()) sched_yield();
   }
@@ -98,7 +107,10 @@ bool VerbsLink::close_connections() noexcept {
 
 Status VerbsLink::accept_progress(uint32_t ring, const wire::VerbsProgress& progress) {
   VerbsOutgoing& outgoing = outgoing_[ring];
+  const wire::Position sent = outgoing.sent();
   FARO_RETURN_IF_ERROR(outgoing.resume(progress));
+  progress_.delivered += progress.arrived;
+  progress_.owes = progress_.owes || progress.arrived != sent;
   if (outgoing.update_free())
     ring::ring_doorbell(*context_.workers[context_.outgoing.sender_of(ring)].doorbell);
   return {};
@@ -122,6 +134,10 @@ Status VerbsLink::take_connections(std::vector<ChannelParts> connections,
       channels_[channel].take_queue_pair(std::move(connections[channel]));
     state_.store(kRunning, std::memory_order_release);
   }
+  uint64_t arrived = 0;
+  for (uint32_t ring = 0; ring != incoming_.size(); ++ring) arrived += incoming_[ring].position();
+  tally_.resumed(progress_.delivered, arrived, progress_.owes);
+  progress_.is_connected = true;
   for (VerbsChannel& channel : channels_) FARO_RETURN_IF_ERROR(channel.start());
   return {};
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/fixed_array.h"
+#include "transport/mending_tally.h"
 #include "transport/transport.h"
 #include "transport/verbs/channel_map.h"
 #include "transport/verbs/immediate_code.h"
@@ -54,7 +55,7 @@ class VerbsLink final : public DataLink {
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
   void add_counters(LinkCounters& sum) const override;
-  /// Has the devices look whether the peer's still answer; a device that gets no answer breaks the connection.
+  /// What all queue pairs have shown of the peer (VerbsChannel::take_pulse).
   Pulse take_pulse() noexcept override;
   void stop() noexcept override { halt(kStopped); }
   bool close_connections() noexcept override;
@@ -85,6 +86,13 @@ class VerbsLink final : public DataLink {
 
   enum State : uint32_t { kRunning, kBroken, kStopped };
 
+  // How far the peer has come, as it says while the link is mended.
+  struct Progress {
+    bool is_connected = true;  // there are queue pairs
+    bool owes = false;         // something was sent and has not come
+    uint64_t delivered = 0;    // bytes, of all rings
+  };
+
   bool halt(State to, const Status& why = Status::Ok()) noexcept;
   bool halted() const noexcept { return state_.load(std::memory_order_acquire) != kRunning; }
 
@@ -102,6 +110,10 @@ class VerbsLink final : public DataLink {
   std::mutex
       mutex_;  // guards changes of the state, the queue pairs of all channels against halt, and the next
   Status failure_;  // why it has stopped after it had broken
+
+  // The network thread's.
+  Progress progress_;
+  MendingTally tally_;
 
   std::deque<VerbsChannel> channels_;  // last: what they use outlives them
 };

@@ -54,7 +54,7 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
       messages_(parts_, number),
       requests_per_ring_(
           LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit) + 1),
-      can_probe_(!parts.raises_sigpipe),  // iWARP in software: it has sent, no more
+      acknowledges_writes_(parts.acknowledges_writes),
       endpoint_(std::move(parts.endpoint)),
       notes_(context_.outgoing.ring_count()),
       places_(parts_.send_depth),
@@ -91,6 +91,7 @@ void VerbsChannel::take_queue_pair(ChannelParts parts) noexcept {
   places_.restart();
   credits_.restart();
   notes_.restart();
+  shown_ = {};
 }
 
 VerbsChannel::~VerbsChannel() {
@@ -195,6 +196,7 @@ Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
 Status VerbsChannel::accept_record(const wire::VerbsRecord& record) {
   const uint32_t ring = wire::ring_of(record);
   if (record.reserved != 0) return {Code::protocol_error, "a record with reserved bits"};
+  if (context_.signs && wire::is_sign(record)) return {};  // that it has come says all
   return wire::is_read(record) ? accept_read(ring, record.position)
                                : accept_written(ring, record.position);
 }
@@ -241,6 +243,49 @@ Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
     return base::error(Code::protocol_error, "immediate {:#x} is of no ring", code);
   }
   return accept_written(written.ring, link_.incoming_[written.ring].written() + written.bytes);
+}
+
+// -------------------------------------------------------------------------------------- being there
+
+Pulse VerbsChannel::take_pulse() noexcept {
+  link_.poller_->watch(*this);
+  if (halted() || is_parked_) return Pulse::none;
+  const uint32_t taken = credits_.taken();
+  const bool has_sent = taken != std::exchange(shown_.taken, taken);
+  const bool is_answered = acknowledges_writes_ && places_.completed() >= shown_.asked_up_to;
+  if (is_answered || (!acknowledges_writes_ && context_.signs)) show_life();
+  if (has_sent || is_answered) return Pulse::heard;
+  return acknowledges_writes_ || context_.signs ? Pulse::none : Pulse::unknown;
+}
+
+// Where devices acknowledge, a WRITE of no bytes, which takes neither a receive nor credits. Else a notification; if there are
+// no credits for it, what has taken them is on its way, and shows as much.
+void VerbsChannel::show_life() noexcept {
+  while (held_.exchange(true, std::memory_order_seq_cst)) sched_yield();  // its holder never waits
+  shown_.asked_up_to = places_.completed() + 1;  // without room for more, what is under way will do
+  if (!halted() && places_.has_room()) {
+    chain_.clear();
+    if (acknowledges_writes_) {
+      const uint64_t number = places_.add(SendQueue::kNoRing, SendQueue::kNothing);
+      ibv_send_wr& request =
+          chain_.add(number, parts_.outgoing.base(), 0, parts_.outgoing.local_key());
+      request.num_sge = 0;  // a piece of no bytes is one of 2^31 to some devices
+      request.opcode = IBV_WR_RDMA_WRITE;
+      request.wr.rdma.remote_addr = parts_.peer_address;
+      request.wr.rdma.rkey = parts_.peer_key;
+      chain_.want_signal();
+      shown_.asked_up_to = number + 1;
+    } else if (credits_.notes_left() != 0) {
+      records_.clear();
+      records_.add(wire::verbs_sign());
+      credits_.note_sent();
+      count(counters_.notifications);
+      add_message();
+    }
+    if (!chain_.empty()) (void)post_chain();
+  }
+  held_.store(false, std::memory_order_seq_cst);  // W3
+  if (can_post()) send_pending();                 // W4
 }
 
 // ------------------------------------------------------------------------------------------- ending

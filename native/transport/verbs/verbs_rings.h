@@ -21,6 +21,8 @@ class VerbsOutgoing final : public MessagedOutgoing {
   /// The next transfer begins where the peer is. Nothing of the ring is under way, and only its worker uses it meanwhile.
   /// Errors: protocol_error. Threads: poster and poller in one.
   Status resume(const wire::VerbsProgress& progress);
+  /// Before it resumes: what was posted. Threads: poster.
+  wire::Position sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
   /// Frees what the peer has read and the device has sent. Returns whether the worker waits for that. Threads: poller.
   bool update_free() noexcept;
 
@@ -51,6 +53,8 @@ class VerbsIncoming final : public MessagedIncoming {
     const wire::Position read = take_told_again();
     return {written(), read};
   }
+  /// What has come. Threads: poller.
+  wire::Position position() const noexcept { return written(); }
 
  private:
   friend class VerbsChannel;

@@ -140,7 +140,10 @@ public enum Setting {
    * longest with which a device gives up within liveness.timeout_ms. 0: chosen by rdma_cm. Not on iWARP.
    */
   VERBS_TIMEOUT("verbs.timeout", "18"),
-  /** Number of times a packet is sent again before the peer is declared lost. Not on iWARP. */
+  /**
+   * Number of times a packet is sent again before the connection is broken. Unless it is set, fewer if verbs.timeout is set
+   * to more than an eighth of liveness.timeout_ms. Not on iWARP.
+   */
   VERBS_RETRY_COUNT("verbs.retry_count", "7"),
   /**
    * Number of times a message is sent again if the peer has no receive buffer posted, which flow control prevents. 7:
