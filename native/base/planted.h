@@ -24,6 +24,8 @@ enum class Plant : uint8_t {
   resent_twice,  // a link is mended, and control messages that have come are sent again, too
   frame_resent,  // the same: a frame that has come is sent again, behind itself
   drained_too_early,  // a node lets go of a drained one without having heard that the others have no query left that needs it
+  silence_unnoticed,  // a data connection goes dark, and nobody looks what comes over it
+  mended_for_ever,    // a link over which nothing gets further is mended again and again
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

@@ -43,6 +43,7 @@ TEST(ChannelSimulation, what_always_holds_does_hold_in_two_thousand_runs) {
   EXPECT_GE(coverage.counted("sides of channels ended with", "peer_lost"), runs / 50);
   EXPECT_GE(coverage.counted("sides of channels ended with", "ok"), 5 * runs);
   EXPECT_GE(coverage.counted("connections", "cut"), runs / 5);
+  EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 60);
   for (const char* what :
        {"claims that found no room", "entered by another thread", "frames held beside others"})
     EXPECT_GE(coverage.counted("pollers", what), 5 * runs) << what;

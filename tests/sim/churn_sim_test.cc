@@ -49,6 +49,7 @@ TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
   for (const char* rarest : {"removed while it was drained", "link refused for memory"})
     EXPECT_GE(drawn(rarest), runs / 50) << rarest;
   EXPECT_GE(coverage.counted("connections", "cut"), runs / 20);
+  EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 200);
   EXPECT_GE(coverage.counted("drawn queries ended at workers", "done"), 4 * runs);
   EXPECT_GE(coverage.counted("drawn queries ended at workers", "peer_lost"), runs / 2);
   // Of about 15 endings in a run.

@@ -94,6 +94,15 @@ TEST(PlantedBugs, a_frame_that_is_resent_though_it_has_come_is_found) {
   expect_found(base::Plant::frame_resent, simulation::run_channel_seed);
 }
 
+TEST(PlantedBugs, silence_that_nobody_notices_is_found) {
+  expect_found(base::Plant::silence_unnoticed);
+  expect_found(base::Plant::silence_unnoticed, simulation::run_channel_seed);
+}
+
+TEST(PlantedBugs, a_link_that_is_mended_for_ever_is_found) {
+  expect_found(base::Plant::mended_for_ever);
+}
+
 TEST(PlantedBugs, a_former_incarnation_that_is_believed_to_live_is_found) {
   expect_found(base::Plant::old_incarnation_believed);
   expect_found(base::Plant::old_incarnation_believed, simulation::run_channel_seed);

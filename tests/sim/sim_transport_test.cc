@@ -376,6 +376,44 @@ TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) 
   }
 }
 
+// Of pieces, notifications, read notifications and signs of life, whichever is the first that does not arrive.
+TEST(SimTransport, what_has_vanished_comes_over_the_next_connection_once_and_silence_shows) {
+  for (const uint32_t from : {0u, 1u}) {
+    for (uint32_t deliveries = 0; deliveries < (from == 0 ? 12u : 6u); ++deliveries) {
+      World world(deliveries + 1);
+      SimPair pair(world, kSmall, kSmall);
+      pair.faults().darken(from, 1 - from, deliveries);
+      transport::Outgoing& outgoing = pair.link(0).outgoing(0);
+      transport::Incoming& incoming = pair.link(1).incoming(0);
+      uint64_t sent = 0;
+      uint64_t received = 0;
+      uint32_t silences = 0;
+      const auto shows_nothing = [&](uint32_t side) {
+        return pair.link(side).take_pulse() == transport::Pulse::none;
+      };
+      for (uint32_t i : {0u, 1u}) (void)shows_nothing(i);
+      while (received < 60 || silences == 0) {
+        while (sent < 60 && send_frame(outgoing, make_payload(0, sent, 700))) ++sent;
+        outgoing.post();
+        ASSERT_TRUE(world.settle().ok()) << world.report();
+        FrameView view;
+        while (incoming.next(view) == Next::frame) {
+          EXPECT_TRUE(is_payload(view, make_payload(0, received++, 700)));
+          incoming.release(view.token);
+        }
+        const bool is_silent[] = {shows_nothing(0), shows_nothing(1)};
+        if (is_silent[0] || is_silent[1]) {
+          ++silences;
+          pair.mend();
+          for (uint32_t i : {0u, 1u}) (void)shows_nothing(i);
+        }
+      }
+      EXPECT_EQ(silences, 1u) << deliveries << " from " << from;
+      EXPECT_EQ(pair.side(0).failures + pair.side(1).failures, 0) << "nobody is told";
+    }
+  }
+}
+
 TEST(SimTransport, events_under_way_survive_the_end_of_both_ends) {
   World world(1);
   {

@@ -50,6 +50,7 @@ TEST(Simulation, what_always_holds_does_hold_in_two_thousand_runs) {
     EXPECT_GE(coverage.counted("faults", name), runs / 50) << name;
   }
   EXPECT_GE(coverage.counted("connections", "cut"), runs / 5);
+  EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 40);
   for (const char* what : {"rows in overflow memory", "rows in the overflow file"})
     EXPECT_GE(coverage.counted("runs with", what), runs / 4) << what;
   EXPECT_GE(coverage.counted("runs with", "a disk that was full when asked"), runs / 100);

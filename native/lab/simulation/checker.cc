@@ -24,6 +24,7 @@ Checker::Checker(const RunPlan& plan, const Ledger& ledger, const std::vector<Fa
     switch (fault.kind) {
       case FaultKind::half_open:
       case FaultKind::apart:
+      case FaultKind::narrow:
       case FaultKind::hostile:
         sound_[fault.peer] = false;
         [[fallthrough]];
@@ -43,7 +44,8 @@ bool Checker::all_within_reach() const {
   const bool any_survivor = std::find(sound_.begin(), sound_.end(), true) != sound_.end();
   return any_survivor && std::none_of(happened_.begin(), happened_.end(), [](const Fault& fault) {
            return fault.kind == FaultKind::half_open || fault.kind == FaultKind::apart ||
-                  fault.kind == FaultKind::hostile || fault.kind == FaultKind::long_stall;
+                  fault.kind == FaultKind::narrow || fault.kind == FaultKind::hostile ||
+                  fault.kind == FaultKind::long_stall;
          });
 }
 
@@ -74,6 +76,7 @@ bool Checker::is_excused(const QueryPlan& query, const Status& cause) const {
                names_node(cause, fault.node);
       case FaultKind::half_open:
       case FaultKind::apart:
+      case FaultKind::narrow:
         return code == Code::peer_lost && plan_.concerns(query, fault.node) &&
                plan_.concerns(query, fault.peer) &&
                (names_node(cause, fault.node) || names_node(cause, fault.peer));

@@ -30,7 +30,8 @@ void Injector::begin() {
 
 void Injector::happen(const Fault& fault) {
   if (dead_.count(fault.node) != 0) return;
-  const bool is_between = fault.kind == FaultKind::cut || fault.kind == FaultKind::apart;
+  const bool is_between = fault.kind == FaultKind::cut || fault.kind == FaultKind::apart ||
+                          fault.kind == FaultKind::narrow;
   if (is_between && dead_.count(fault.peer) != 0) return;
   sim::World& world = cluster_.world();
   switch (fault.kind) {
@@ -68,6 +69,9 @@ void Injector::happen(const Fault& fault) {
       break;
     case FaultKind::apart:
       cluster_.faults().separate(fault.node, fault.peer, world.now() + fault.lasting);
+      break;
+    case FaultKind::narrow:
+      cluster_.faults().narrow(fault.node, fault.peer, world.now() + fault.lasting);
       break;
     case FaultKind::registration:
     case FaultKind::slow_start:

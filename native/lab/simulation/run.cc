@@ -293,6 +293,7 @@ class Run {
 
   std::string close() {
     cut_count_ = cluster_.faults().cut_count();
+    dark_count_ = cluster_.faults().dark_count();
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
       if (!cluster_.has_session(node)) continue;
       node::NodeCore& core = SessionAccess::core(cluster_.session(node));
@@ -340,6 +341,7 @@ class Run {
   bool registration_failed_ = false;
   bool used_overflow_memory_ = false;
   uint64_t cut_count_ = 0;
+  uint64_t dark_count_ = 0;
   uint64_t outcome_hash_ = 0;
 };
 
@@ -398,6 +400,7 @@ void Run::cover(Coverage& coverage) {
   if (registration_failed_) coverage.count("faults", fault_name(FaultKind::registration));
   coverage.add("faults of a run", faults);
   coverage.count("connections", "cut", cut_count_);
+  coverage.count("connections", "gone dark", dark_count_);
   for (const auto& [node, answer] : injector_.returned())
     coverage.count("runs with",
                    answer.ok() ? "a node that came back" : "a node that found no way back");

@@ -14,7 +14,8 @@ constexpr base::Nanoseconds kMillisecond = 1'000'000;
 constexpr const char* kFaultNames[] = {
     "cancel",       "short stall",      "long stall",       "short outage", "half-open link",
     "death",        "death and return", "hostile bytes",    "disk full",    "failing registration",
-    "slow starter", "lying member",     "part that is bad", "cut",          "kept apart"};
+    "slow starter", "lying member",     "part that is bad", "cut",          "kept apart",
+    "narrow path"};
 static_assert(std::size(kFaultNames) == kFaultKinds);
 
 // Rings of a run take at most so much memory in both directions; one run in 64 may take more. Clearing
@@ -156,6 +157,10 @@ class Drawing {
           break;
         case FaultKind::death_return:
           fault.lasting = chance_.below(uint64_t{1} << chance_.between(10, 25));
+          break;
+        case FaultKind::narrow:
+          fault.lasting =
+              chance_.one_in(2) ? 60'000 * kMillisecond : chance_.between(limit, 12 * limit);
           break;
         case FaultKind::apart:
           fault.lasting = chance_.between(3'000 * kMillisecond, 4'000 * kMillisecond);

@@ -36,10 +36,11 @@ enum class FaultKind : uint8_t {
   slow_start,    // of `node`
   lies,          // of `node`, to everybody
   bad_part,      // of a worker of `query`: it fails before it opens, only ends, or opens otherwise
-  cut,    // of connections between `node` and `peer`, `count` times, which are mended in time
-  apart,  // `node` and `peer` cannot reach each other for longer than link.mend_ms
+  cut,     // of connections between `node` and `peer`, `count` times, which are mended in time
+  apart,   // `node` and `peer` cannot reach each other for longer than link.mend_ms
+  narrow,  // for a while no rows come through between `node` and `peer`, and nobody is told
 };
-inline constexpr uint32_t kFaultKinds = 15;
+inline constexpr uint32_t kFaultKinds = 16;
 const char* fault_name(FaultKind kind) noexcept;
 
 struct Fault {

@@ -165,6 +165,7 @@ class ChannelRun {
   // Peers that are there go on, whatever happened: a channel from each to the next one.
   std::string talk_again() {
     cut_count_ = peers_.faults().cut_count();
+    dark_count_ = peers_.faults().dark_count();
     peers_.faults().heal();
     std::vector<uint32_t> there;
     for (uint32_t peer = 0; peer < plan_.peer_count(); ++peer) {
@@ -293,6 +294,7 @@ class ChannelRun {
   uint64_t happened_[kPeerFaultKinds] = {};
   uint64_t outcome_hash_ = 0;
   uint64_t cut_count_ = 0;
+  uint64_t dark_count_ = 0;
 };
 
 void ChannelRun::cover(Coverage& coverage) const {
@@ -310,6 +312,7 @@ void ChannelRun::cover(Coverage& coverage) const {
   coverage.count("pollers", "entered by another thread", ledger_.entered);
   coverage.count("pollers", "frames held beside others", ledger_.held);
   coverage.count("connections", "cut", cut_count_);
+  coverage.count("connections", "gone dark", dark_count_);
   for (uint32_t kind = 0; kind < kPeerFaultKinds; ++kind)
     coverage.count("faults", fault_name(static_cast<PeerFaultKind>(kind)), happened_[kind]);
 }

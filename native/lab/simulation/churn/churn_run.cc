@@ -80,6 +80,7 @@ void ChurnRun::cover(Coverage& coverage) {
   coverage.add("simulated ms of a run", (world_.now() - begin_) / kMillisecond);
   coverage.count("rows", "checked", ledger_.queries.happened.rows);
   coverage.count("connections", "cut", internet_.fabric().faults().cut_count());
+  coverage.count("connections", "gone dark", internet_.fabric().faults().dark_count());
 }
 
 }  // namespace

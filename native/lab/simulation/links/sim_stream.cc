@@ -53,7 +53,8 @@ void SimStream::leave(Message message) {
   --queued_count_;
   wake_network();  // somebody may wait for flushed()
   // On this side of the wire, or on the other.
-  const bool is_cut = faults_.take_cut(node_, peer_node_, SimFaults::Wire::control);
+  const bool is_cut =
+      faults_.take_break(node_, peer_node_, SimFaults::Wire::control) == SimFaults::Break::cut;
   if (is_cut && world_.random().one_in(2)) return break_off();
   if (faults_.take_hostile(node_, peer_node_)) make_hostile(message);
   world_.schedule(next_arrival(), "control message arrives",

@@ -89,6 +89,7 @@ class SimLink final : public transport::DataLink {
   const transport::Capabilities& capabilities() const override { return sim_capabilities(); }
   transport::Outgoing& outgoing(uint32_t ring) override { return *outgoing_[ring]; }
   transport::Incoming& incoming(uint32_t ring) override { return *incoming_[ring]; }
+  transport::Pulse take_pulse() noexcept override { return port_->take_pulse(); }
   void stop() noexcept override { port_->stop(); }
 
  private:

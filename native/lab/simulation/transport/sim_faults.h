@@ -20,6 +20,12 @@ class SimFaults {
  public:
   /// Which connection of a link.
   enum class Wire : uint8_t { control, data };
+  /// What a delivery does to its connection.
+  enum class Break : uint8_t {
+    none,
+    cut,   // it ends, and both sides learn of that
+    dark,  // nothing comes through any more, in this direction or in both, and nobody is told
+  };
 
   // --- said by whoever runs the world
 
@@ -37,23 +43,39 @@ class SimFaults {
   /// The connection that carries the next delivery but `deliveries` from one node to another is cut by it, while both live.
   /// Further cuts of the same kind count from the last one.
   void cut(uint32_t from, uint32_t to, Wire wire, uint32_t deliveries) {
-    cuts_[{from, to, wire}].push_back(deliveries);
+    breaks_[{from, to, wire}].push_back({Break::cut, deliveries});
+  }
+  /// The same of a data connection that goes dark.
+  void darken(uint32_t from, uint32_t to, uint32_t deliveries) {
+    breaks_[{from, to, Wire::data}].push_back({Break::dark, deliveries});
+  }
+  /// Until then each data connection between the two goes dark with the first rows that it is to carry; what is smaller comes
+  /// through.
+  void narrow(uint32_t a, uint32_t b, base::Nanoseconds until) {
+    narrow_until_[std::minmax(a, b)] = until;
   }
   /// That many cuts, anywhere in what the two say to each other from now on; the second and later ones also while the first is
-  /// mended. `chance`: one_in, below.
+  /// mended. One data connection of the two may go dark instead: a link over which nothing gets further is lost after three.
+  /// `chance`: one_in, below.
   template <typename Chance>
   void cut_somewhere(uint32_t a, uint32_t b, uint32_t count, Chance& chance) {
     for (uint32_t i = 0; i < count; ++i) {
       const bool is_back = chance.one_in(2);
       const auto wire = chance.one_in(2) ? Wire::control : Wire::data;
       const auto deliveries = static_cast<uint32_t>(chance.below(wire == Wire::control ? 12 : 40));
-      cut(is_back ? b : a, is_back ? a : b, wire, deliveries);
+      const bool is_dark =
+          wire == Wire::data && chance.one_in(3) && darkened_.insert(std::minmax(a, b)).second;
+      breaks_[{is_back ? b : a, is_back ? a : b, wire}].push_back(
+          {is_dark ? Break::dark : Break::cut, deliveries});
     }
   }
-  /// No two nodes of which this is one are cut off any more.
+  /// No connection of the node is broken any more.
   void spare(uint32_t node) {
-    std::erase_if(cuts_, [node](const auto& each) {
+    std::erase_if(breaks_, [node](const auto& each) {
       return std::get<0>(each.first) == node || std::get<1>(each.first) == node;
+    });
+    std::erase_if(narrow_until_, [node](const auto& each) {
+      return each.first.first == node || each.first.second == node;
     });
   }
   /// No connection between the two is made before `until`, and those that there are end with what they deliver next.
@@ -74,7 +96,8 @@ class SimFaults {
   void heal() {
     silent_until_.clear();
     hostile_.clear();
-    cuts_.clear();
+    breaks_.clear();
+    narrow_until_.clear();
     separate_until_.clear();
   }
 
@@ -92,20 +115,28 @@ class SimFaults {
     --found->second;
     return true;
   }
-  /// Whether this delivery cuts its connection; counts it.
-  bool take_cut(uint32_t from, uint32_t to, Wire wire) {
-    const auto found = cuts_.find({from, to, wire});
-    if (found == cuts_.end() || found->second.empty()) return false;
-    if (found->second.front() != 0) {
-      --found->second.front();
-      return false;
+  /// What this delivery does to its connection; counts it.
+  Break take_break(uint32_t from, uint32_t to, Wire wire) {
+    const auto found = breaks_.find({from, to, wire});
+    if (found == breaks_.end() || found->second.empty()) return Break::none;
+    auto& [what, deliveries] = found->second.front();
+    if (deliveries != 0) {
+      --deliveries;
+      return Break::none;
     }
+    const Break now = what;
     found->second.pop_front();
-    ++cut_count_;
-    return true;
+    ++(now == Break::cut ? cut_count_ : dark_count_);
+    return now;
   }
-  /// Connections that were cut.
+  /// Whether rows do not come through at that time.
+  bool is_narrow(uint32_t a, uint32_t b, base::Nanoseconds now) const {
+    const auto found = narrow_until_.find(std::minmax(a, b));
+    return found != narrow_until_.end() && now < found->second;
+  }
+  /// Connections that were cut, and those that went dark by a count.
   uint64_t cut_count() const { return cut_count_; }
+  uint64_t dark_count() const { return dark_count_; }
   bool separates(uint32_t from, uint32_t to, base::Nanoseconds now) const {
     const auto found = separate_until_.find({from, to});
     return found != separate_until_.end() && now < found->second;
@@ -127,8 +158,11 @@ class SimFaults {
   std::map<Direction, base::Nanoseconds> silent_until_;
   std::map<Direction, uint32_t> hostile_;
   std::map<Direction, base::Nanoseconds> separate_until_;
-  std::map<std::tuple<uint32_t, uint32_t, Wire>, std::deque<uint32_t>> cuts_;
+  std::map<Direction, base::Nanoseconds> narrow_until_;  // the lesser node first
+  std::set<Direction> darkened_;                         // likewise
+  std::map<std::tuple<uint32_t, uint32_t, Wire>, std::deque<std::pair<Break, uint32_t>>> breaks_;
   uint64_t cut_count_ = 0;
+  uint64_t dark_count_ = 0;
   std::set<uint32_t> unregistered_;
   std::map<uint32_t, uint32_t> lives_;
 };

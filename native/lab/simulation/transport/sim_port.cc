@@ -30,6 +30,34 @@ void for_each_run(uint32_t ring_bytes, Position from, Position to, Visit&& visit
   }
 }
 
+// What a hostile end could say instead of `position`.
+Position hostile_position(Random& random, Position position) {
+  switch (random.below(4)) {
+    case 0:
+      return random.next();
+    case 1:
+      return position + random.between(1, 4) * wire::kFrameAlignment;
+    case 2:
+      return position - std::min(position, random.between(1, 4) * wire::kFrameAlignment);
+    default:
+      return position + 1;
+  }
+}
+
+// Some bytes, at the beginning most of all: that is where headers are.
+void scribble(Random& random, std::byte* base, uint32_t ring_bytes, Position from, Position to) {
+  const uint64_t span = random.one_in(2) ? std::min<uint64_t>(to - from, 32) : to - from;
+  for (uint64_t count = random.between(1, 8); count > 0; --count) {
+    base[(from + random.below(span)) & (ring_bytes - 1)] = static_cast<std::byte>(random.next());
+  }
+}
+
+// What the delivery that is due does to the data connection.
+SimFaults::Break next_break(World& world, SimFaults& faults, uint32_t from, uint32_t to) {
+  if (world.knobs().rings_stand) return SimFaults::Break::none;
+  return faults.take_break(from, to, SimFaults::Wire::data);
+}
+
 }  // namespace
 
 void SimPort::FreeMemory::operator()(std::byte* memory) const noexcept {
@@ -66,7 +94,7 @@ SimPort::~SimPort() {
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];
   s.wanted = to;
-  if (gone() || connection_ != Connection::stands || s.started == s.wanted ||
+  if (gone() || path_.connection != Connection::stands || s.started == s.wanted ||
       s.in_flight >= world_.knobs().transfers_in_flight)
     return;
   start_transfer(ring);
@@ -135,36 +163,22 @@ Nanoseconds SimPort::arrival(Nanoseconds delay) const {
   return std::max(world_.now() + delay, faults_.silent_until(node_, peer_node_));
 }
 
-Position SimPort::hostile_position(Position position) {
-  Random& random = world_.random();
-  switch (random.below(4)) {
-    case 0:
-      return random.next();
-    case 1:
-      return position + random.between(1, 4) * wire::kFrameAlignment;
-    case 2:
-      return position - std::min(position, random.between(1, 4) * wire::kFrameAlignment);
-    default:
-      return position + 1;
-  }
-}
-
-// Some bytes, at the beginning most of all: that is where headers are.
-void SimPort::scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to) {
-  Random& random = world_.random();
-  const uint64_t span = random.one_in(2) ? std::min<uint64_t>(to - from, 32) : to - from;
-  for (uint64_t count = random.between(1, 8); count > 0; --count) {
-    base[(from + random.below(span)) & (ring_bytes - 1)] = static_cast<std::byte>(random.next());
-  }
-}
-
 std::shared_ptr<SimPort> SimPort::reach_peer() {
-  if (gone()) return nullptr;
+  if (gone() || path_.is_dark) return nullptr;
   std::shared_ptr<SimPort> peer = peer_.lock();
-  if (peer != nullptr && peer->connection_ != Connection::stands) return nullptr;  // it closes
+  if (peer != nullptr && peer->path_.connection != Connection::stands) return nullptr;  // it closes
   if (peer != nullptr && !peer->gone()) return peer;
   fail(Status(Code::peer_lost, "the other end of the data connection is closed"));
   return nullptr;
+}
+
+std::shared_ptr<SimPort> SimPort::deliver() {
+  std::shared_ptr<SimPort> peer = reach_peer();
+  const bool arrives =
+      peer != nullptr && !break_off(*peer, next_break(world_, faults_, node_, peer_node_));
+  if (!arrives) return nullptr;
+  peer->path_.is_heard = true;
+  return peer;
 }
 
 void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected) {
@@ -179,23 +193,27 @@ void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected
         node_, peer_node_, ring, from, to, peer->receiving_[ring].released, outgoing_.ring_bytes));
     return;
   }
-  const bool is_cut = is_cut_now();
-  if (is_cut) to = from + world_.random().below(to - from);
+  const bool is_narrow =
+      !world_.knobs().rings_stand && faults_.is_narrow(node_, peer_node_, world_.now());
+  const SimFaults::Break broken =
+      is_narrow ? SimFaults::Break::dark : next_break(world_, faults_, node_, peer_node_);
+  if (broken != SimFaults::Break::none) to = from + world_.random().below(to - from);
   for_each_run(outgoing_.ring_bytes, from, to, [&](uint64_t offset, uint64_t bytes) {
     std::memcpy(peer->incoming_base(ring) + offset, outgoing_base(ring) + offset, bytes);
   });
-  if (is_cut) return cut();
-  if (delivers_hostile()) scribble(peer->incoming_base(ring), outgoing_.ring_bytes, from, to);
+  peer->path_.is_heard = true;
+  if (break_off(*peer, broken)) return;
+  if (delivers_hostile())
+    scribble(world_.random(), peer->incoming_base(ring), outgoing_.ring_bytes, from, to);
 }
 
 void SimPort::notify(uint32_t ring, Position to) {
-  const std::shared_ptr<SimPort> peer = reach_peer();
+  const std::shared_ptr<SimPort> peer = deliver();
   if (peer == nullptr) return;
-  if (is_cut_now()) return cut();
   const transport::WorkerEnd& worker = peer->context_.workers[peer->incoming_.receiver_of(ring)];
   const uint32_t first = peer->context_.ready_group[peer->incoming_.receiver_of(ring)] *
                          ring::ReadySet::kRingsPerGroup;
-  if (delivers_hostile()) to = hostile_position(to);
+  if (delivers_hostile()) to = hostile_position(world_.random(), to);
   // R1 of native/DESIGN.md#memory-orders.
   peer->receiving_[ring].written.store(to, std::memory_order_seq_cst);
   worker.ready->mark(first + peer->incoming_.index_at_receiver(ring));
@@ -218,17 +236,16 @@ void SimPort::tell_read(uint32_t ring, Position read) {
   const World::Outside outside(world_);
   Receiving& r = receiving_[ring];
   r.released = read;
-  if (connection_ != Connection::stands) return;  // the peer looks when it goes on
+  if (path_.connection != Connection::stands) return;  // the peer looks when it goes on
   r.last_read_notification = std::max(
       r.last_read_notification, arrival(world_.knobs().read_notification.draw(world_.random())));
-  world_.schedule(r.last_read_notification, "read notification",
-                  over_connection([ring, read](SimPort& port) {
-                    const auto peer = port.reach_peer();
-                    if (peer == nullptr) return;
-                    if (port.is_cut_now()) return port.cut();
-                    peer->on_read_notification(
-                        ring, port.delivers_hostile() ? port.hostile_position(read) : read);
-                  }));
+  world_.schedule(
+      r.last_read_notification, "read notification", over_connection([ring, read](SimPort& port) {
+        const auto peer = port.deliver();
+        if (peer == nullptr) return;
+        peer->on_read_notification(
+            ring, port.delivers_hostile() ? hostile_position(port.world_.random(), read) : read);
+      }));
 }
 
 void SimPort::on_read_notification(uint32_t ring, Position read) {
@@ -255,45 +272,65 @@ void SimPort::fail(const Status& cause) {
 // ------------------------------------------------------------------------------------------ mending
 
 std::function<void()> SimPort::over_connection(std::function<void(SimPort&)> arrives) {
-  return [self = weak_from_this(), given_up = given_up_, arrives = std::move(arrives)] {
+  return [self = weak_from_this(), given_up = path_.given_up, arrives = std::move(arrives)] {
     const std::shared_ptr<SimPort> port = self.lock();
-    const bool stands = port != nullptr && port->connection_ == Connection::stands;
-    if (stands && port->given_up_ == given_up) arrives(*port);
+    const bool stands = port != nullptr && port->path_.connection == Connection::stands;
+    if (stands && port->path_.given_up == given_up) arrives(*port);
   };
 }
 
-bool SimPort::is_cut_now() {
-  return !world_.knobs().rings_stand && faults_.take_cut(node_, peer_node_, SimFaults::Wire::data);
+bool SimPort::break_off(SimPort& peer, SimFaults::Break how) {
+  if (how == SimFaults::Break::cut) cut();
+  if (how == SimFaults::Break::dark) {  // in this direction, or in both
+    path_.is_dark = true;
+    if (world_.random().one_in(2)) peer.path_.is_dark = true;
+  }
+  return how != SimFaults::Break::none;
+}
+
+transport::Pulse SimPort::take_pulse() {
+  if (world_.knobs().rings_stand || !context_.signs) return transport::Pulse::unknown;
+  const World::Outside outside(world_);
+  const bool stands = path_.connection == Connection::stands && !gone();
+  if (stands) {
+    world_.schedule(arrival(world_.knobs().notification.draw(world_.random())), "sign of life",
+                    over_connection([](SimPort& port) { (void)port.deliver(); }));
+  }
+  const bool is_heard = std::exchange(path_.is_heard, false) && stands;
+  path_.tally.beat(is_heard);
+  if (path_.tally.is_stuck()) return transport::Pulse::stuck;
+  return is_heard ? transport::Pulse::heard : transport::Pulse::none;
 }
 
 // One end finds out at once, the other later.
 void SimPort::cut() {
   const Status cause(Code::peer_lost, "the data connection was cut");
   const std::shared_ptr<SimPort> peer = peer_.lock();
-  connection_ = peer->connection_ = Connection::broken;
+  path_.connection = peer->path_.connection = Connection::broken;
   SimPort& first = world_.random().one_in(2) ? *this : *peer;
   SimPort& second = &first == this ? *peer : *this;
   first.fail(cause);
   world_.schedule(arrival(world_.knobs().control.draw(world_.random())),
                   "end of data connection arrives",
-                  [self = second.weak_from_this(), given_up = second.given_up_, cause] {
+                  [self = second.weak_from_this(), given_up = second.path_.given_up, cause] {
                     const std::shared_ptr<SimPort> port = self.lock();
-                    if (port != nullptr && port->given_up_ == given_up) port->fail(cause);
+                    if (port != nullptr && port->path_.given_up == given_up) port->fail(cause);
                   });
 }
 
 void SimPort::give_up_connection() {
-  connection_ = Connection::broken;
-  ++given_up_;
+  if (std::exchange(path_.has_gone_on, false)) path_.tally.broke();
+  path_.connection = Connection::broken;
+  ++path_.given_up;
 }
 
 Status SimPort::take_connection() {
   const std::shared_ptr<SimPort> peer = peer_.lock();
   if (peer == nullptr || peer->gone())
     return Status(Code::peer_lost, "the other end of the data connection is closed");
-  connection_ = Connection::waits_for_peer;
-  if (peer->connection_ != Connection::waits_for_peer) return Status::Ok();
-  connection_ = peer->connection_ = Connection::stands;
+  path_.connection = Connection::waits_for_peer;
+  if (peer->path_.connection != Connection::waits_for_peer) return Status::Ok();
+  path_.connection = peer->path_.connection = Connection::stands;
   go_on(*peer);
   peer->go_on(*this);
   return Status::Ok();
@@ -301,18 +338,27 @@ Status SimPort::take_connection() {
 
 // What the peer was told of has arrived. The rest is transferred again, of which it may have some bytes.
 void SimPort::go_on(SimPort& peer) {
-  failed_ = false;
+  failed_ = path_.is_dark = path_.is_heard = false;
+  path_.has_gone_on = true;
+  uint64_t delivered = 0;
+  uint64_t arrived = 0;
+  bool owes = false;
   for (uint32_t ring = 0; ring < sending_.size(); ++ring) {
     if (base::planted(base::Plant::frame_resent)) resend_last_frame(ring, peer);
     Sending& s = sending_[ring];
     // Hostile bytes may stand behind what was sent; whoever reads them ends the link.
+    const Position sent = s.started;
     s.started = s.completed =
         std::min(peer.receiving_[ring].written.load(std::memory_order_relaxed), s.wanted);
+    delivered += s.started;
+    owes = owes || s.started < sent;
     s.told_read = peer.receiving_[ring].released;
     s.in_flight = 0;
     show_free_space(ring);
     if (s.started != s.wanted) start_transfer(ring);
   }
+  for (const Receiving& each : receiving_) arrived += each.written.load(std::memory_order_relaxed);
+  path_.tally.resumed(delivered, arrived, owes);
 }
 
 // A bug that is planted: as if the peer had named the beginning of its last frame as its position, over a connection whose

@@ -22,8 +22,8 @@
 //   - nothing lands after stop
 // unless a fault (sim_faults.h) has made what one end says to the other untrue.
 //
-// A delivery may cut the connection (not if the rings stand). What was under way then never arrives. When both ends have
-// another connection, each goes on from where the other is.
+// A delivery may cut the connection, or it goes dark (not if the rings stand). What was under way then never arrives. When both
+// ends have another connection, each goes on from where the other is.
 #pragma once
 
 #include <atomic>
@@ -36,6 +36,7 @@
 #include "lab/simulation/transport/sim_faults.h"
 #include "lab/simulation/transport/sim_world.h"
 #include "ring/layout.h"
+#include "transport/mending_tally.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
@@ -87,6 +88,9 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   /// The link can carry nothing any more; the first cause is told.
   void fail(const Status& cause);
 
+  /// What the connection has shown; sends the peer a sign of life, which is a delivery like any other.
+  transport::Pulse take_pulse();
+
   // --- mending
 
   /// Nothing arrives over the connection any more, whichever end has sent it.
@@ -119,7 +123,10 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
 
   /// What is done when something arrives that was sent over the connection of now.
   std::function<void()> over_connection(std::function<void(SimPort&)> arrives);
-  bool is_cut_now();
+  /// The peer's port, which hears from this one, if the delivery that is due comes through.
+  std::shared_ptr<SimPort> deliver();
+  /// A delivery has done that to the connection. Whether that was anything.
+  bool break_off(SimPort& peer, SimFaults::Break how);
   void cut();
   void go_on(SimPort& peer);
   void resend_last_frame(uint32_t ring, SimPort& peer);
@@ -138,9 +145,6 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   /// When something sent now, which takes `delay`, arrives.
   Nanoseconds arrival(Nanoseconds delay) const;
   bool delivers_hostile() { return faults_.take_hostile(node_, peer_node_); }
-  /// What a hostile end could say instead of `position`.
-  Position hostile_position(Position position);
-  void scribble(std::byte* base, uint32_t ring_bytes, Position from, Position to);
 
   World& world_;
   SimFaults& faults_;
@@ -159,8 +163,15 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   bool failed_ = false;
   // The connections of the link, one after the other.
   enum class Connection : uint8_t { stands, broken, waits_for_peer };
-  Connection connection_ = Connection::stands;
-  uint32_t given_up_ = 0;
+  struct Path {
+    Connection connection = Connection::stands;
+    uint32_t given_up = 0;
+    bool has_gone_on = true;  // over that of now, or it is the first
+    bool is_dark = false;     // what this end sends over it does not arrive
+    bool is_heard = false;    // something has come over it since the last pulse
+    transport::MendingTally tally;
+  };
+  Path path_;
 };
 
 }  // namespace faro::sim
