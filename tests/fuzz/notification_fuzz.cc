@@ -173,6 +173,8 @@ class NotificationRun {
     parts.messages = memory(LinkParts::message_bytes(kReceives, kSendDepth));
     region_ = {parts.incoming.base(), parts.incoming.bytes()};
     inline_bytes_ = (shape & 1) != 0 ? 256 : 0;
+    acknowledges_writes_ = (shape & 8) != 0;
+    end_.context().signs = (shape & 16) != 0;
     parts.channels = connect(parts);
     parts.peer_address = kPeerAddress;
     parts.peer_key = kKey;
@@ -210,7 +212,7 @@ class NotificationRun {
     require(post_receives(device->queue_pair(), parts.messages, 0, kReceives, kSendDepth).ok(),
             "receives are posted");
     std::vector<transport::verbs::ChannelParts> channels;
-    channels.push_back({std::move(device), inline_bytes_});
+    channels.push_back({std::move(device), inline_bytes_, false, acknowledges_writes_});
     return channels;
   }
 
@@ -245,7 +247,7 @@ class NotificationRun {
 
   void step() {
     const uint32_t ring = input_.below(2);
-    switch (input_.below(11)) {
+    switch (input_.below(12)) {
       case 0:
         return device_->arrives(input_.piece(wire::kVerbsMessageBytes));
       case 1:
@@ -267,9 +269,20 @@ class NotificationRun {
         return link_->incoming(ring).flush_releases();
       case 10:
         return mends();
+      case 11:
+        return beats();
       default:
         return device_->completes();
     }
+  }
+
+  // What was asked then is answered when the device has come so far.
+  void beats() {
+    const transport::Pulse pulse = link_->take_pulse();
+    require(pulse != transport::Pulse::heard || !end_.failed(),
+            "nothing is heard of what has failed");
+    require(pulse != transport::Pulse::unknown || !acknowledges_writes_,
+            "a device says what it hears");
   }
 
   // A message with records and credits near the right ones.
@@ -311,6 +324,7 @@ class NotificationRun {
       std::make_shared<CompletionPoller>(std::make_shared<NoEvents>(), false);
   std::span<std::byte> region_;
   uint32_t inline_bytes_ = 0;
+  bool acknowledges_writes_ = true;
   Device* device_ = nullptr;  // the link's; null: it has ended
   std::unique_ptr<VerbsLink> link_;
   uint32_t notes_ = 0;

@@ -26,6 +26,7 @@ constexpr uint32_t kMoves = 48;  // of one input; each may take a few system cal
 class TcpStreamRun {
  public:
   explicit TcpStreamRun(Input input) : input_(input) {
+    end_.context().signs = input_.flag();
     link_ = std::make_unique<TcpLink>(
         end_.context(), receiver_, std::make_shared<transport::DeferredSends>(), connect(), nullptr,
         RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
@@ -53,6 +54,7 @@ class TcpStreamRun {
   }
   /// The connection breaks, and there is another one.
   void mends() {
+    says_signs_only_ = false;
     link_->give_up_connection();
     if (link_->take_connection(connect(), nullptr).ok()) {
       end_.forget_failure();
@@ -63,7 +65,7 @@ class TcpStreamRun {
 
   void step() {
     const uint32_t ring = input_.below(2);
-    switch (input_.below(12)) {
+    switch (input_.below(14)) {
       case 0:
         return says(input_.piece(8192));
       case 1:
@@ -90,9 +92,28 @@ class TcpStreamRun {
         const uint32_t unread = 64 * input_.below(8);
         return says_message(wire::resume_message(ring, unread, uint64_t{64} * input_.below(64)));
       }
+      case 12:
+        return says_sign();
+      case 13:
+        return beats();
       default:
         return drain();
     }
+  }
+
+  // Over a connection that has carried nothing else, and begins with no RESUME, it is clear what it has to come to.
+  void says_sign() {
+    const wire::DataMessage sign = wire::sign_message();
+    says_in_pieces(std::as_bytes(std::span(&sign, 1)));
+    if (says_signs_only_)
+      require(end_.failed() != end_.context().signs, "signs of life come where they were offered");
+  }
+  void beats() {
+    const transport::Pulse pulse = link_->take_pulse();
+    require(pulse != transport::Pulse::heard || std::exchange(said_, false),
+            "nobody is heard who has said nothing");
+    require(pulse != transport::Pulse::none || end_.context().signs || end_.failed(),
+            "who sends no signs of life is not called silent");
   }
 
   // Frames, as the protocol wants them if the input does.
@@ -112,8 +133,12 @@ class TcpStreamRun {
   void says_message(const wire::DataMessage& message) {
     says(std::as_bytes(std::span(&message, 1)));
   }
-  // In two pieces, which the node reads as they come.
   void says(std::span<const std::byte> bytes) {
+    says_signs_only_ = false;
+    says_in_pieces(bytes);
+  }
+  // Two, which the node reads as they come.
+  void says_in_pieces(std::span<const std::byte> bytes) {
     const size_t middle = input_.number<uint8_t>();
     if (middle < bytes.size()) {
       says_at_once(bytes.first(middle));
@@ -122,6 +147,7 @@ class TcpStreamRun {
     says_at_once(bytes);
   }
   void says_at_once(std::span<const std::byte> bytes) {
+    said_ = said_ || !bytes.empty();
     (void)::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     receiver_->poll();
   }
@@ -150,6 +176,8 @@ class TcpStreamRun {
   std::unique_ptr<TcpLink> link_;
   std::array<uint64_t, 2> written_{};
   std::array<uint64_t, 2> read_{};
+  bool said_ = false;  // anything, since the node has noticed
+  bool says_signs_only_ = true;
 };
 
 }  // namespace

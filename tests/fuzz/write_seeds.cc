@@ -336,15 +336,16 @@ void write_fd_passings(const Corpus& corpus) {
 
 void write_tcp_streams(const Corpus& corpus) {
   Seed frames;
+  frames.moves({1});  // signs of life were offered
   for (uint8_t ring = 0; ring < 2; ++ring) {
     frames.moves({ring, 2, 0, 0, 1, 1, 40, 200, ring, 6, ring, 7, 0});  // writes, receive, release
     frames.moves({ring, 5, 3, 0, ring, 9, ring, 4, 1, 200});            // send, drain, READ
   }
   corpus.add("frames_both_ways", frames);
   corpus.add("more_than_the_ring_holds",
-             Seed().moves({1, 2, 7}).value(uint16_t{129}).moves({1, 1, 40, 200, 0, 9}));
+             Seed().moves({1, 1, 2, 7}).value(uint16_t{129}).moves({1, 1, 40, 200, 0, 9}));
   Seed mended;
-  mended.moves({0, 2, 0, 0, 1, 1, 40, 200, 0, 5, 3, 0, 0, 10});  // writes, send, mends
+  mended.moves({1, 0, 2, 0, 0, 1, 1, 40, 200, 0, 5, 3, 0, 0, 10});  // writes, send, mends
   for (uint8_t ring = 0; ring < 2; ++ring)
     mended.moves({ring, 11, 0, 0, 200});  // RESUME of what was sent: nothing has come
   corpus.add("mended", mended.moves({0, 6, 0, 9, 0, 5, 3, 0}));
@@ -352,7 +353,14 @@ void write_tcp_streams(const Corpus& corpus) {
   const Bytes header = bytes_of(test::data_header(56, 5));
   raw.insert(raw.end(), header.begin(), header.end());
   raw.resize(sizeof(wire::DataMessage) + 64);
-  corpus.add("raw_bytes", Seed().moves({0, 0}).piece(raw).moves({7, 1, 6}));
+  corpus.add("raw_bytes", Seed().moves({0, 0, 0}).piece(raw).moves({7, 1, 6}));
+  for (const uint8_t offers : {1, 0}) {
+    Seed signs;
+    signs.moves(
+        {offers, 0, 13, 0, 12, 200, 0, 12, 7, 0, 13, 0, 9});  // beats, SIGN, one in two pieces
+    signs.moves({0, 2, 0, 0, 1, 1, 40, 200, 0, 12, 200, 0, 6, 0, 13});
+    corpus.add(offers != 0 ? "signs" : "signs_that_nobody_offered", signs);
+  }
 }
 
 void write_notifications(const Corpus& corpus) {
@@ -371,6 +379,15 @@ void write_notifications(const Corpus& corpus) {
     mended.moves({0, 1, 1, 0, 0, 0, 0, 1, 0, 6, 0, 7, 0});
     mended.moves({0, 10, 1, unread, 0, 0, 0, 5, 3, 0, 0, 9});
     corpus.add("mended_" + std::to_string(unread), mended);
+  }
+  for (const uint8_t shape :
+       {8, 16}) {  // a device that acknowledges, and a peer that sends signs of life
+    Seed beats;
+    beats.moves({shape, 0, 11, 0, 11, 0, 9, 0, 11, 0, 5, 3, 0, 0, 11, 0, 9});
+    Bytes sign = bytes_of(wire::VerbsHead{1, 0, 0, 0});
+    const Bytes record = bytes_of(wire::verbs_sign());
+    sign.insert(sign.end(), record.begin(), record.end());
+    corpus.add(shape == 8 ? "asks" : "signs", beats.moves({0, 0}).piece(sign).moves({0, 11}));
   }
   Bytes raw = bytes_of(wire::VerbsHead{1, 0, 0, 0});
   const Bytes record = bytes_of(wire::verbs_written(0, 64));
