@@ -118,6 +118,41 @@ TEST_P(Silence, of_each_further_data_connection_ends_the_link_with_the_last_caus
   expect_contains(said, "the link was not mended within link.mend_ms = 1500: the peer answers");
 }
 
+TEST_P(Silence, is_not_what_a_slow_path_shows) {
+  MendedPair pair(with());
+  pair.expect_complete(10);
+  pair.proxy().slow_down(40'000);
+  pair.expect_complete(20'000);
+  EXPECT_EQ(counts_.mended(), (std::array<uint64_t, 2>{}));
+}
+
+TEST_P(Silence, while_the_link_is_set_up_ends_by_name) {
+  for (const Where where : {Where::control, Where::data, Where::both}) {
+    const auto darken = [&](CuttingProxy& proxy) { proxy.darken({where, true}); };
+    const MendedPair pair(with({{"connect.timeout_ms", "2000"}}), {}, darken);
+    for (const uint32_t node : {0u, 1u}) {
+      EXPECT_FALSE(pair.answers[node].ok());
+      expect_contains(pair.answers[node].to_string(), "node");
+      expect_contains(pair.answers[node].to_string(), "connect.timeout_ms = 2000");
+    }
+  }
+}
+
+// The connections that are to replace those that were cut.
+TEST_P(Silence, while_the_link_is_mended_ends_by_name) {
+  for (const Where where : {Where::control, Where::data, Where::both}) {
+    MendedPair pair(with({{"link.mend_ms", "3000"}}));
+    pair.expect_complete(10);
+    pair.proxy().separate();
+    pair.proxy().darken({where, true});
+    pair.proxy().reunite();
+    for (const Status& end : pair.query(100'000)) {
+      EXPECT_EQ(end.code(), Code::peer_lost) << end.to_string();
+      expect_contains(end.to_string(), "link.mend_ms = 3000");
+    }
+  }
+}
+
 /// With TLS the proxy cannot see where a preamble ends.
 class SilenceInTheClear : public Silence {};
 

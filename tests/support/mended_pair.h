@@ -27,8 +27,10 @@ namespace faro::test {
 /// test_network.h.
 class MendedPair {
  public:
-  /// `own`: what one of them has beside that.
-  explicit MendedPair(const SettingList& settings, const std::array<SettingList, 2>& own = {}) {
+  /// `own`: what one of them has beside that. `disturb`: what happens to their connections before they open, which may fail
+  /// then (answers).
+  explicit MendedPair(const SettingList& settings, const std::array<SettingList, 2>& own = {},
+                      const std::function<void(CuttingProxy&)>& disturb = {}) {
     std::vector<Listener> listeners;
     for (int node = 0; node < 2; ++node) listeners.push_back(*Listener::bind("127.0.0.1:0"));
     const std::string last = listeners[1].address();
@@ -38,6 +40,7 @@ class MendedPair {
                                       proxy_->address() + "," + last};
     SettingList all = small_rings(settings);
     all.emplace_back("cluster.id", last);
+    if (disturb) disturb(*proxy_);
     both([&](uint32_t node) {
       SettingList some = all;
       some.insert(some.end(), own[node].begin(), own[node].end());
@@ -45,13 +48,17 @@ class MendedPair {
       const auto config = config_of(node, addresses[node], some);
       ASSERT_TRUE(is_ok(config));
       auto session = Session::open(*config, std::move(listeners[node]));
-      ASSERT_TRUE(is_ok(session));
-      sessions_[node] = std::move(*session);
+      answers[node] = session.status();
+      EXPECT_TRUE(disturb || is_ok(session));
+      if (session.ok()) sessions_[node] = std::move(*session);
     });
   }
   ~MendedPair() {
     both([&](uint32_t node) { sessions_[node].reset(); });
   }
+
+  /// What opening answered.
+  std::array<Status, 2> answers;
 
   CuttingProxy& proxy() { return *proxy_; }
   Session& session(uint32_t node) { return *sessions_[node]; }

@@ -79,19 +79,22 @@ class ShownTransport final : public transport::Transport {
 
 class DataConnection : public testing::Test, private Link::Owner {
  protected:
-  /// `mends`: a connection that breaks is replaced.
-  void link(bool mends, bool dials = false) {
+  std::unique_ptr<Link> make_link(uint32_t peer, const std::shared_ptr<test::HandWire>& wire,
+                                  bool mends, bool dials) {
     transport::LinkContext context;
-    context.peer_node = 2;
+    context.peer_node = peer;
     context.peer_name = "node 2 (10.0.0.2:7000)";
     context.initiator = dials;
     context.reactor = &reactor_;
     context.mending = {.limit = mends ? 5000 * kMs : 0, .address = "", .number = 9};
     wire::Hello hello;
     hello.head.features = wire::kMends | wire::kSigns;
-    link_ =
-        &links_.add(std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
-                                           std::make_unique<test::HandConnection>(peer_), hello));
+    return std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
+                                  std::make_unique<test::HandConnection>(wire), hello);
+  }
+  /// `mends`: a connection that breaks is replaced.
+  void link(bool mends, bool dials = false) {
+    link_ = &links_.add(make_link(2, peer_, mends, dials));
     link_->start();
     if (dials) {
       hear(wire::encode(wire::LinkChoice{"shown", {}, std::nullopt, mends ? 9u : 0u}));
@@ -129,7 +132,7 @@ class DataConnection : public testing::Test, private Link::Owner {
   test::TestReactor reactor_{clock_};
   ShownTransport transport_;
   const std::shared_ptr<test::HandWire> peer_ = std::make_shared<test::HandWire>();
-  LinkTable links_{3, 4096};
+  LinkTable links_{502, 4096};
   const base::Settings settings_ = [] {
     base::Settings settings;
     settings.liveness_timeout_ms = kLimit / kMs;
@@ -242,6 +245,31 @@ TEST_F(DataConnection, is_given_the_time_again_after_this_process_was_stopped) {
   pass(10 * kLimit);
   EXPECT_TRUE(link_->state().is(LinkState::up));
   EXPECT_FALSE(has_said(wire::ControlKind::broken));
+}
+
+// Each round of the network thread comes late, at any time that is not taken for a stop; what has come meanwhile is read first.
+TEST_F(DataConnection, of_five_hundred_peers_are_not_given_up_by_a_busy_processor) {
+  std::vector<std::shared_ptr<test::HandWire>> wires;
+  for (uint32_t peer = 3; peer < 502; ++peer) {
+    wires.push_back(std::make_shared<test::HandWire>());
+    Link& other = links_.add(make_link(peer, wires.back(), true, false));
+    other.start();
+    other.choose(transport_, {}, {});
+    wires.back()->handler->on_message(wire::encode_plain(wire::ControlKind::ready));
+  }
+  link_up();
+  uint64_t lateness = 1;
+  for (int round = 0; round < 2000; ++round) {
+    lateness = lateness * 6364136223846793005u + 1442695040888963407u;
+    clock_.advance(std::max<base::Nanoseconds>(monitor_.next_deadline(true), now()) - now() +
+                   lateness % kBeat);
+    for (const auto& wire : wires)
+      wire->handler->on_message(wire::encode_plain(wire::ControlKind::heartbeat));
+    hear(wire::encode_plain(wire::ControlKind::heartbeat));
+    monitor_.check(now(), true);
+  }
+  links_.for_each([](const Link& link) { EXPECT_TRUE(link.state().is(LinkState::up)); });
+  EXPECT_TRUE(losses_.empty());
 }
 
 TEST_F(DataConnection, of_which_nobody_can_tell_is_not_judged) {
