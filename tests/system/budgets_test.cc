@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Over, ResidentChannels,
                                          Case{"tls_4KiB", "tcp", true, 4 << 10, 60},
                                          Case{"tcp_16KiB", "tcp", false, 16 << 10, 20 + 24},
                                          Case{"shm_16KiB", "shm", false, 16 << 10, 24 + 12},
-                                         Case{"tls_16KiB", "tcp", true, 16 << 10, 60 + 26},
+                                         Case{"tls_16KiB", "tcp", true, 16 << 10, 60 + 24},
                                          Case{"shm_and_tls_4KiB", "shm", true, 4 << 10, 44}),
                          [](const auto& each) { return std::string(each.param.name); });
 
