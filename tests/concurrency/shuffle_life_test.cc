@@ -41,6 +41,33 @@ TEST_F(ShuffleApi, a_claim_is_the_only_one_and_closes_its_ring_to_others) {
   EXPECT_EQ(a.receiver()->receive(batch), Outcome::end_of_stream);
 }
 
+// Rows of the same ring that are sent meanwhile lie in an open frame when it is committed.
+TEST_F(ShuffleApi, a_claim_above_a_frame_is_overtaken_by_other_rows_and_damages_none) {
+  constexpr size_t kLarge = 100'000;
+  const QueryId id = open_and_begin(1, {{"ring.per_lane", "1"}});
+  Shuffle a = open_shuffle(worker(), spec(id, 0, 0));
+  Shuffle b = open_shuffle(worker(), spec(id, 1, 0));
+  RowClaim claim;
+  ASSERT_EQ(a.sender()->claim(0, kLarge, claim, Wait::none()), Outcome::done);
+  EXPECT_EQ(a.sender()->send(0, filled(10, 1), Wait::none()), Outcome::done);
+  EXPECT_EQ(b.sender()->send(0, filled(20, 2), Wait::none()), Outcome::done);
+  std::memset(claim.data().data(), 7, kLarge);
+  EXPECT_TRUE(claim.commit().ok());
+  const auto expect_rows = [](Shuffle& shuffle, const std::vector<std::vector<std::byte>>& rows) {
+    std::vector<std::vector<std::byte>> got;
+    Batch batch;
+    while (shuffle.receiver()->receive(batch) == Outcome::done) {
+      for (const std::span<const std::byte> row : batch.each_row())
+        got.emplace_back(row.begin(), row.end());
+    }
+    EXPECT_EQ(got, rows);
+  };
+  EXPECT_EQ(a.sender()->finish(), Outcome::done);
+  EXPECT_EQ(b.sender()->finish(), Outcome::done);
+  expect_rows(a, {filled(10, 1), filled(kLarge, 7)});
+  expect_rows(b, {filled(20, 2)});
+}
+
 TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
   for (const size_t size : {size_t{100}, size_t{100'000}}) {
     for (const bool commit : {false, true}) {

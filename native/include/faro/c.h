@@ -548,8 +548,9 @@ typedef struct faro_claim {
   uint32_t in_open_frame; /* 1: at the cursor, see faro_open_frames; 0: in memory apart */
   uint32_t reserved;
 } faro_claim;
-/* One claim per worker at a time; this ends the shuffle's claim of before. Until it ends, whatever else the worker sends
- * fails with wrong_state. */
+/* One claim per worker at a time; this ends the shuffle's claim of before. Until it ends send nothing
+ * else with this worker: another claim fails with wrong_state, and so does what goes the same way as
+ * a claimed row that fits into a frame; all other rows may overtake the claimed one. */
 faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
                                int64_t wait_ns, faro_claim* claim);
 /* Sends the first `bytes` bytes of the claimed row. Blocks: never. Errors: as faro::RowClaim::commit; SIZE_MAX does not stand for

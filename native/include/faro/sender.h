@@ -146,9 +146,10 @@ class ShuffleSender {
     return row.commit().ok() ? Outcome::done : Outcome::failed;
   }
 
-  /// Space to write one row of up to `bytes` bytes in place, into `row`; a claim that it already has is aborted. One claim per
-  /// worker at a time. Until it is committed or aborted send nothing else with this worker: another claim, and what goes the
-  /// same way as the claimed row, answers `failed` with wrong_state; other rows may overtake it.
+  /// Space to write one row of up to `bytes` bytes in place, into `row`; a claim that it already has
+  /// is aborted. One claim per worker at a time. Until it is committed or aborted send nothing else
+  /// with this worker: another claim answers `failed` with wrong_state, and so does what goes the
+  /// same way as a claimed row that fits into a frame; all other rows may overtake the claimed one.
   Outcome claim(uint32_t receiver, size_t bytes, RowClaim& row, Wait wait = Wait::forever()) const;
 
   /// The same row to several receivers, each named once: to all of them, or to none. `failed` also if one is named twice.

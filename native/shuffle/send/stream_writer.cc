@@ -104,6 +104,8 @@ Outcome StreamWriter::prepare_large(OutStream& stream) {
 
 void StreamWriter::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes) {
   OutStream& stream = *frame->stream;
+  // A claim that lies apart leaves the ring to other rows: their frame comes before what is queued.
+  side_.close_open_frame(stream.ring);
   frame->row_count = 1;
   frame->row_bytes = row_bytes;
   stream.sent.add(1, row_bytes);

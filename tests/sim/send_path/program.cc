@@ -165,20 +165,6 @@ OpenStage* Program::draw_stage(uint32_t worker, bool sends) {
   return fitting.empty() ? nullptr : fitting[chance_.below(fitting.size())];
 }
 
-// A claim above a frame is open, and rows of this stage may go the same way: README.md, "What is
-// left out".
-bool Program::goes_by_claim(const OpenStage& stage) const {
-  const auto& claim = calls_.claim(stage.worker);
-  if (!claim) return false;
-  const OpenStage& of = *claim->of;
-  const size_t framed =
-      claim->claim.data().size() + (of.plan->row_bytes == 0 ? sizeof(wire::RowLength) : 0);
-  if (framed <= plan_.row_limit_of_frame()) return false;
-  const uint32_t receiver = of.plan->receivers[claim->receiver];
-  return stage.stage % plan_.rings_per_lane == of.stage % plan_.rings_per_lane &&
-         std::ranges::find(stage.plan->receivers, receiver) != stage.plan->receivers.end();
-}
-
 uint32_t Program::draw_receiver(const OpenStage& stage) {
   return static_cast<uint32_t>(chance_.below(stage.plan->receivers.size()));
 }
@@ -229,8 +215,7 @@ void Program::act() {
   uint64_t drawn = chance_.below(total);
   size_t what = 0;
   while (drawn >= weights[what]) drawn -= weights[what++];
-  OpenStage* sender = draw_stage(worker, true);
-  if (sender != nullptr && goes_by_claim(*sender)) sender = nullptr;
+  OpenStage* const sender = draw_stage(worker, true);
   OpenStage* const receiver = draw_stage(worker, false);
   OpenStage* const either =
       sender != nullptr && (receiver == nullptr || chance_.one_in(2)) ? sender : receiver;
@@ -409,7 +394,7 @@ void Program::lose_something() {
 }
 
 void Program::mistake(OpenStage& stage) {
-  if (!stage.sender || goes_by_claim(stage)) return calls_.look(stage.worker);
+  if (!stage.sender) return calls_.look(stage.worker);
   const auto none = static_cast<uint32_t>(stage.plan->receivers.size());
   const size_t bytes = draw_length(stage);
   switch (chance_.below(7)) {

@@ -55,7 +55,6 @@ class Program {
   void lose_something();
   void mistake(OpenStage& stage);
   OpenStage* draw_stage(uint32_t worker, bool sends);
-  bool goes_by_claim(const OpenStage& stage) const;
   uint32_t draw_receiver(const OpenStage& stage);
   size_t draw_length(const OpenStage& stage);
   std::vector<uint32_t> draw_receivers(const OpenStage& stage);
