@@ -48,15 +48,19 @@ Ends a_terminal() {
   return ends;
 }
 
-// Until nothing more goes in, by a description of its own or by one that is given back as it was.
+// Until nothing more goes in, by a description of its own or by one that is given back as it was. A terminal takes more once
+// the kernel has moved what it has on to the reading side.
 void fill(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   const std::string some(4096, '.');
-  for (size_t piece : {some.size(), size_t{1}}) {
-    while (write(fd, some.data(), piece) > 0) {
+  pollfd asked{fd, POLLOUT, 0};
+  do {
+    for (size_t piece : {some.size(), size_t{1}}) {
+      while (write(fd, some.data(), piece) > 0) {
+      }
     }
-  }
+  } while (isatty(fd) == 1 && poll(&asked, 1, 1000) == 1);
   fcntl(fd, F_SETFL, flags);
 }
 
