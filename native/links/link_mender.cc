@@ -127,7 +127,8 @@ void LinkMender::on_dial_failed(Dialler& dialler, const Status& cause) {
   if (link == nullptr) return;
   link->history().note_failed_mending(cause);
   if (cause.code() != Code::peer_lost) return note_answer(*link);
-  asks(*link) ? lose_all(*link, cause) : lose(*link, cause);
+  const Status why = base::error(Code::peer_lost, "{}: its process has died", cause.message());
+  asks(*link) ? lose_all(*link, why) : lose(*link, why);
 }
 
 void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {

@@ -222,7 +222,7 @@ TEST_P(LinkThatIsNearlyUp, has_failed_if_the_peer_does_not_have_it) {
   breaks();
   network_.connected(Status(Code::peer_lost, "refused"));
   EXPECT_FALSE(has_come_up_);
-  EXPECT_EQ(loss_.message(), "a switch has started again; refused");
+  EXPECT_EQ(loss_.message(), "a switch has started again; refused: its process has died");
   EXPECT_EQ(links_.watch().mending(), 0);
   EXPECT_FALSE(links_.linked().contains(peer_number_));
 }
