@@ -7,7 +7,8 @@
 //   a break counts if the connection went silent, or something was on its way over it and has not come
 //   three of them, over no less than the time after which silence counts: stuck
 //
-// Connections that are cut while nothing is on its way prove nothing, nor do those that end before
+// Three breaks alone would be too few: of a hundred cuts within a second, three in a row may come before a whole frame has,
+// and the next connection carries it. Connections that are cut while nothing is on its way prove nothing, nor do those that end before
 // the peer has said how far it is, nor one that carried signs of life for long.
 #pragma once
 
