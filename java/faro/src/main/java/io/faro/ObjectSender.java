@@ -74,7 +74,7 @@ public final class ObjectSender<T> {
       List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf, Wait<X> wait) throws X {
     Objects.requireNonNull(receiverOf, "receiverOf");
     Objects.requireNonNull(wait, "wait");
-    Objects.checkFromToIndex(from, to, objects.size());
+    Objects.checkFromToIndex(from, to, Objects.requireNonNull(objects, "objects").size());
     stoppedBy = Outcome.DONE;
     long begin = 0; // when it first found no room; 0: not yet
     for (int i = putLongs(objects, from, to, receiverOf); i < to; i = putLongs(objects, i + 1, to, receiverOf)) {

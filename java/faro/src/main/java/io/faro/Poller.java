@@ -111,7 +111,7 @@ public final class Poller {
    */
   public int poll(ChannelEvents events) {
     owner.enter();
-    events.empty();
+    Objects.requireNonNull(events, "events").empty();
     int count = natives.poll(handle, events.address(), events.capacity());
     Reference.reachabilityFence(events);
     check(count);
@@ -139,7 +139,7 @@ public final class Poller {
    */
   public void release(ChannelEvents events) {
     owner.enter();
-    events.expectFilledBy(this);
+    Objects.requireNonNull(events, "events").expectFilledBy(this);
     int released = natives.releaseAll(handle, events.address(), events.count());
     Reference.reachabilityFence(events);
     check(released);

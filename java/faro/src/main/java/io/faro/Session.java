@@ -207,7 +207,7 @@ public final class Session implements AutoCloseable {
    * cancel the stage's future ends it. A thread of Faro completes it.
    */
   public CompletionStage<Boolean> awaitNodeAsync(int node, Wait<?> wait) {
-    long nanos = wait.nanos();
+    long nanos = Objects.requireNonNull(wait, "wait").nanos();
     if (hasNode(node) || nanos == 0) {
       return CompletableFuture.completedFuture(hasNode(node));
     }

@@ -91,7 +91,7 @@ public final class ShuffleSender {
   public <X extends Exception> Outcome send(int receiver, byte[] row, int from, int bytes, Wait<X> wait) throws X {
     long handle = shuffle.call();
     Objects.requireNonNull(wait, "wait");
-    Objects.checkFromIndexSize(from, bytes, row.length);
+    Objects.checkFromIndexSize(from, bytes, Objects.requireNonNull(row, "row").length);
     checkReceiver(receiver);
     Outcome outcome = Outcome.of(send(handle, receiver, row, from, bytes, 0));
     return wait.goesOn(outcome)
@@ -131,7 +131,7 @@ public final class ShuffleSender {
       throws X {
     long handle = shuffle.call();
     Objects.requireNonNull(wait, "wait");
-    Objects.checkFromIndexSize(from, bytes, row.length);
+    Objects.checkFromIndexSize(from, bytes, Objects.requireNonNull(row, "row").length);
     Outcome outcome = Outcome.of(multicast(handle, receivers, row, from, bytes, 0));
     return wait.goesOn(outcome)
         ? worker.await(timeout -> multicast(handle, receivers, row, from, bytes, timeout), wait)
@@ -211,7 +211,7 @@ public final class ShuffleSender {
   }
 
   private void checkReceivers(int[] receivers) {
-    if (receivers.length == 0) {
+    if (Objects.requireNonNull(receivers, "receivers").length == 0) {
       throw new FaroException(Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": a row for no receiver");
     }
     for (int receiver : receivers) {
