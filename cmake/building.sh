@@ -12,7 +12,9 @@ readonly jmh_path='java/lab/jmh/target/faro-jmh-0.1.0.jar:java/lab/jmh/target/li
 
 # A report of a sanitizer without the calls that led there is hard to use.
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+# A thread that nobody waits for is joined by the next one that starts, or by whoever unloads the library (native/base/thread.cc):
+# the last ones of a process are not.
+export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1 report_thread_leaks=0}
 
 started=$SECONDS
 step() { printf '\n==> [%d s] %s\n' $((SECONDS - started)) "$*"; }
