@@ -177,9 +177,8 @@ Status check_budget(uint64_t memory_limit_bytes, const MachineLimits& machine) {
   return base::error(
       Code::resource_limit,
       "rings and links may take {} bytes of memory ({}, memory.limit_bytes), but the memory "
-      "control "
-      "group of this process has {} bytes ({}) left: many links may have the process killed; set "
-      "memory.limit_bytes to what there is room for",
+      "control group of this process has {} bytes ({}) left: many links may have the process "
+      "killed; set memory.limit_bytes to what there is room for",
       memory_limit_bytes, in_mebibytes(memory_limit_bytes), machine.cgroup_bytes,
       in_mebibytes(machine.cgroup_bytes));
 }

@@ -19,9 +19,10 @@ class AtRest {
       : ownership_(ownership), link_lanes_(link_lanes), shuffles_(shuffles) {}
 
   /// A call of the engine has ended: if nothing is open, the worker is at rest until the next one. One within a condition ends
-  /// with the call that waits for that. Threads: any; those that do not own the worker change nothing.
+  /// with the call that waits for that. A worker that is at rest already stays so: the network thread may have borrowed it.
+  /// Threads: any; those that do not own the worker change nothing.
   void call_ended() noexcept {
-    if (!ownership_.is_mine() || ownership_.is_in_condition() || !shuffles_.empty()) return;
+    if (!ownership_.is_in_use() || ownership_.is_in_condition() || !shuffles_.empty()) return;
     uint64_t alerts = 0;
     do {  // nobody else could see to what has become of links meanwhile
       alerts = ownership_.alerts();

@@ -89,6 +89,17 @@ TEST_F(ShuffleApi, a_claim_outlives_its_shuffle_and_session) {
 
 // --- opening and closing
 
+// The network thread may have borrowed the worker when the handle goes: Ownership::rest asserts that it has not.
+TEST_F(ShuffleApi, a_handle_of_a_part_that_has_failed_goes_while_its_worker_is_at_rest) {
+  const QueryId id = open_and_begin(1);
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  const Status failure(Code::query_failed, "the part has failed");
+  (void)worker().end_query(id, failure);
+  EXPECT_FALSE(shuffle.is_open());
+  shuffle.close();
+  EXPECT_TRUE(open_shuffle(worker(), spec(session().begin_query(), 0, 8)).is_open());
+}
+
 TEST_F(ShuffleApi, a_stage_is_open_once) {
   const QueryId id = open_and_begin(1);
   Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -104,6 +105,7 @@ bool Ownership::lend(uintptr_t& owner) noexcept {
 }
 
 bool Ownership::rest(uint64_t alerts) noexcept {
+  assert(is_in_use());
   uintptr_t resting = owner_.load(std::memory_order_relaxed) | kAtRest;
   owner_.store(resting, std::memory_order_seq_cst);                    // E1
   if (alerts_.load(std::memory_order_seq_cst) == alerts) return true;  // E2
@@ -113,6 +115,10 @@ bool Ownership::rest(uint64_t alerts) noexcept {
 
 bool Ownership::is_mine() const noexcept {
   return (owner_.load(std::memory_order_relaxed) & ~kState) == this_thread();
+}
+
+bool Ownership::is_in_use() const noexcept {
+  return owner_.load(std::memory_order_relaxed) == this_thread();
 }
 
 void Ownership::adopt() noexcept {

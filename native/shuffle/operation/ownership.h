@@ -38,6 +38,8 @@ class Ownership {
   void give_up() noexcept { hand_to(kNobody); }
   /// Whether the calling thread owns the worker.
   bool is_mine() const noexcept;
+  /// Whether it does, and the worker is not at rest, so that nobody can borrow it.
+  bool is_in_use() const noexcept;
   /// Whether that thread is inside a condition that the worker waits for.
   bool is_in_condition() const noexcept { return in_condition_; }
 
