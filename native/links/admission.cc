@@ -49,7 +49,7 @@ void Admission::start_queued(base::Nanoseconds now) {
     const Place pending = next++;
     if (!pending->queues) continue;
     const std::string host = host_of(pending->from());
-    if (!attempts_.allows(host, now)) continue;
+    if (!may_start(host, now)) continue;
     attempts_.spend(host, now);
     pending->queues = false;
     pending->deadline = now + handshake_time();
@@ -66,8 +66,14 @@ base::Nanoseconds Admission::handshake_time() const {
 // ----------------------------------------------------------------------------------- connections
 
 // With TLS the SocketAcceptor has done this already.
-bool Admission::must_queue(const std::string& host) const {
-  return network_.credentials() == nullptr && !attempts_.allows(host, now());
+bool Admission::may_start(const std::string& host, base::Nanoseconds now) const {
+  if (network_.credentials() != nullptr) return true;
+  if (!attempts_.allows(host, now)) return false;
+  const auto under_way = static_cast<size_t>(
+      std::count_if(pending_.begin(), pending_.end(), [&](const Pending& each) {
+        return !each.queues && host_of(each.from()) == host;
+      }));
+  return under_way < attempts_.may_be_under_way(host, now);
 }
 
 size_t Admission::queued_from(const std::string& host) const {
@@ -78,7 +84,7 @@ size_t Admission::queued_from(const std::string& host) const {
 
 void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
   const std::string host = host_of(connection->peer_address());
-  const bool queues = must_queue(host);
+  const bool queues = !may_start(host, now());
   const size_t queued = queues ? queued_from(host) : 0;
   if (queued >= AttemptLimiter::kWaitingPerAddress) {
     const Status cause = base::error(Code::authentication_failed,
@@ -121,6 +127,11 @@ base::Nanoseconds Admission::may_try_at(const std::string& peer_address) {
   const std::string host = host_of(peer_address);
   // An admitted node is about to dial its data connection, so its address must not be turned away.
   return links_.expects_stream_from(host) ? 0 : attempts_.next(host);
+}
+
+size_t Admission::may_try_together(const std::string& peer_address) {
+  const std::string host = host_of(peer_address);
+  return links_.expects_stream_from(host) ? SIZE_MAX : attempts_.may_be_under_way(host, now());
 }
 
 void Admission::on_turn(const std::string& peer_address) {

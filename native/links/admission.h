@@ -66,6 +66,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void on_connection(std::unique_ptr<ControlConnection> connection) override;
   void on_data_stream(const StreamToken& token, transport::DataStream stream) override;
   base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  size_t may_try_together(const std::string& peer_address) override;
   size_t expected_streams() override { return links_.expected_streams(); }
   void on_turn(const std::string& peer_address) override;
   void on_unauthenticated(const std::string& peer_address, const Status& cause) override;
@@ -77,7 +78,7 @@ class Admission final : private Network::Acceptor, private Handshake::Owner {
   void on_refused(Handshake& handshake, const Refusal& refusal) override;
 
   base::Nanoseconds handshake_time() const;
-  bool must_queue(const std::string& host) const;
+  bool may_start(const std::string& host, base::Nanoseconds now) const;
   size_t queued_from(const std::string& host) const;
   void start_queued(base::Nanoseconds now);
   void make_room_for(const std::string& newcomer_host);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 
@@ -33,6 +34,14 @@ class AttemptLimiter {
   }
   bool allows(const std::string& address, base::Nanoseconds now) const {
     return next(address) <= now;
+  }
+  /// How many attempts of this address may be under way: if all of them fail, it has failed as often
+  /// as it may. One at least; any number if it has not failed lately.
+  size_t may_be_under_way(const std::string& address, base::Nanoseconds now) const {
+    const auto found = free_at_.find(address);
+    if (found == free_at_.end() || found->second <= now) return SIZE_MAX;
+    const auto failed = static_cast<size_t>((found->second - now + kInterval - 1) / kInterval);
+    return failed < kAtOnce ? kAtOnce - failed : 1;
   }
 
   /// An attempt has failed, or one that had to wait begins.

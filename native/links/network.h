@@ -71,6 +71,11 @@ class Network {
       (void)peer_address;
       return 0;
     }
+    /// How many peers at this address may try at the same time.
+    virtual size_t may_try_together(const std::string& peer_address) {
+      (void)peer_address;
+      return SIZE_MAX;
+    }
     /// Data connections that admitted peers are about to make.
     virtual size_t expected_streams() { return 0; }
     /// A peer that had to wait makes its attempt now.

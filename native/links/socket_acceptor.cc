@@ -161,7 +161,7 @@ bool SocketAcceptor::begin_tls(PendingSocket pending) {
   if (reactor_.clock().now_ns() < host_->may_try_at(pending->peer_address))
     return queue_for_tls(pending);
   const Places of_host = places_of(pending->host);
-  if (of_host.taken + of_host.wanted >= kHandshakesPerAddress) return wait_for_place(pending);
+  if (of_host.taken + of_host.wanted >= places_for(*pending)) return wait_for_place(pending);
   return start_tls(pending);
 }
 
@@ -211,6 +211,11 @@ SocketAcceptor::Places SocketAcceptor::places_of(const std::string& host) const 
   return places;
 }
 
+size_t SocketAcceptor::places_for(const Waiting& waiting) {
+  return std::clamp<size_t>(host_->may_try_together(waiting.peer_address), 1,
+                            kHandshakesPerAddress);
+}
+
 // Always returns false: others of its address are in the handshake.
 bool SocketAcceptor::wait_for_place(PendingSocket pending) {
   pending->waits_for_place = true;
@@ -226,7 +231,7 @@ void SocketAcceptor::give_places(base::Nanoseconds now) {
     const PendingSocket pending = next++;
     if (!pending->waits_for_place || pending->host == full) continue;
     const Places of_host = places_of(pending->host);
-    if (of_host.taken < kHandshakesPerAddress) {
+    if (of_host.taken < places_for(*pending)) {
       give_place(pending, now);
     } else if (now < of_host.oldest->began + kPlaceTime) {
       full = pending->host;

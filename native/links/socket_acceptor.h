@@ -39,6 +39,8 @@ class SocketAcceptor {
     virtual void on_other(tls::Socket socket, const std::string& peer_address) = 0;
     /// When a peer at this address may begin TLS; 0: at once.
     virtual base::Nanoseconds may_try_at(const std::string& peer_address) = 0;
+    /// How many of this address may be in the handshake at the same time: fewer once it has failed.
+    virtual size_t may_try_together(const std::string& peer_address) = 0;
     /// Data connections that admitted peers are about to make: places beyond kWaitingLimit are for them.
     virtual size_t expected_streams() = 0;
     /// A peer that had to wait begins now.
@@ -106,6 +108,7 @@ class SocketAcceptor {
   bool queue_for_tls(PendingSocket pending);
   void take_turn(PendingSocket pending);
   Places places_of(const std::string& host) const;
+  size_t places_for(const Waiting& waiting);
   bool wait_for_place(PendingSocket pending);
   void give_places(base::Nanoseconds now);
   void give_place(PendingSocket pending, base::Nanoseconds now);

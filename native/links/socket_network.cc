@@ -241,6 +241,10 @@ base::Nanoseconds SocketNetwork::may_try_at(const std::string& peer_address) {
   return acceptor_ == nullptr ? base::kForever : acceptor_->may_try_at(peer_address);
 }
 
+size_t SocketNetwork::may_try_together(const std::string& peer_address) {
+  return acceptor_ == nullptr ? 0 : acceptor_->may_try_together(peer_address);
+}
+
 size_t SocketNetwork::expected_streams() {
   return acceptor_ == nullptr ? 0 : acceptor_->expected_streams();
 }

@@ -71,6 +71,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
                const std::string& peer_address) override;
   void on_other(tls::Socket socket, const std::string& peer_address) override;
   base::Nanoseconds may_try_at(const std::string& peer_address) override;
+  size_t may_try_together(const std::string& peer_address) override;
   size_t expected_streams() override;
   void on_turn(const std::string& peer_address) override;
   void on_refused(base::UniqueFd socket, const std::string& peer_address,

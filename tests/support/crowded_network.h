@@ -36,6 +36,9 @@ class CrowdedNetwork final : public ForwardingNetwork, private links::Network::A
   base::Nanoseconds may_try_at(const std::string& from) override {
     return acceptor_->may_try_at(from);
   }
+  size_t may_try_together(const std::string& from) override {
+    return acceptor_->may_try_together(from);
+  }
   void on_turn(const std::string& from) override { acceptor_->on_turn(from); }
   void on_unauthenticated(const std::string& from, const Status& cause) override {
     acceptor_->on_unauthenticated(from, cause);

@@ -391,6 +391,23 @@ TEST(Attempts, of_one_address_are_few_at_once_and_then_one_per_interval) {
   }
 }
 
+TEST(Attempts, that_are_under_way_are_as_many_as_may_fail) {
+  AttemptLimiter limiter;
+  base::Nanoseconds now = 1'000'000'000'000;
+  EXPECT_EQ(limiter.may_be_under_way("10.0.0.1", now), SIZE_MAX) << "none has failed";
+  for (size_t left = AttemptLimiter::kAtOnce - 1; left > 0; --left) {
+    limiter.spend("10.0.0.1", now);
+    EXPECT_EQ(limiter.may_be_under_way("10.0.0.1", now), left);
+  }
+  for (int i = 0; i < 3; ++i) limiter.spend("10.0.0.1", now);
+  EXPECT_EQ(limiter.may_be_under_way("10.0.0.1", now), 1u) << "the one whose turn it is";
+  EXPECT_EQ(limiter.may_be_under_way("10.0.0.2", now), SIZE_MAX);
+  now += 3 * AttemptLimiter::kInterval;
+  EXPECT_EQ(limiter.may_be_under_way("10.0.0.1", now), 3u);
+  now += AttemptLimiter::kAtOnce * AttemptLimiter::kInterval;
+  EXPECT_EQ(limiter.may_be_under_way("10.0.0.1", now), SIZE_MAX) << "it is forgotten";
+}
+
 TEST(Attempts, that_failed_all_at_once_keep_the_next_waiting_for_one_interval_only) {
   AttemptLimiter limiter;
   const base::Nanoseconds now = 1'000'000'000'000;

@@ -166,6 +166,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
   std::unique_ptr<EpollReactor> reactor_ = EpollReactor::create(clock()).value();
   std::optional<SocketAcceptor> socket_acceptor_;
   base::Nanoseconds may_try_at_ = 0;
+  size_t may_try_together_ = SIZE_MAX;
   size_t expected_streams_ = 0;
   base::Nanoseconds next_turn_at_ = 0;  // may_try_at_ from the next turn on
   std::vector<std::string> turns_;
@@ -182,6 +183,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
     ADD_FAILURE();
   }
   base::Nanoseconds may_try_at(const std::string&) override { return may_try_at_; }
+  size_t may_try_together(const std::string&) override { return may_try_together_; }
   size_t expected_streams() override { return expected_streams_; }
   void on_turn(const std::string& from) override {
     turns_.push_back(from);
@@ -370,6 +372,19 @@ TEST_F(ConnectionsThatBegin, one_of_those_who_wait_has_its_turn_at_a_time) {
   EXPECT_EQ(turns_.size(), 1u);
   wait([&] { return is_answered(callers[0]); });
   EXPECT_FALSE(is_answered(callers[1]) || is_closed(callers[1]));
+}
+
+TEST_F(ConnectionsThatBegin, who_has_failed_lately_tries_with_few_others_of_its_address) {
+  may_try_together_ = 2;
+  const std::vector<base::UniqueFd> callers = begin_several(4, true);
+  for (const size_t first : {0, 1}) wait([&] { return is_answered(callers[first]); });
+  socket_acceptor_->check_deadlines(clock().now_ns());
+  reactor_->run_once(clock().now_ns());
+  for (const size_t other : {2, 3}) EXPECT_FALSE(is_answered(callers[other])) << other;
+  may_try_together_ = SIZE_MAX;  // its failures are forgotten
+  socket_acceptor_->check_deadlines(clock().now_ns());
+  for (const size_t other : {2, 3}) wait([&] { return is_answered(callers[other]); });
+  EXPECT_TRUE(refused_.empty());
 }
 
 TEST_F(ConnectionsThatBegin, few_of_an_address_may_wait_for_their_turn_and_the_others_are_dropped) {
