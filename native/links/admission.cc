@@ -69,8 +69,8 @@ base::Nanoseconds Admission::handshake_time() const {
 bool Admission::may_start(const std::string& host, base::Nanoseconds now) const {
   if (network_.credentials() != nullptr) return true;
   if (!attempts_.allows(host, now)) return false;
-  const auto under_way = static_cast<size_t>(
-      std::count_if(pending_.begin(), pending_.end(), [&](const Pending& each) {
+  const auto under_way =
+      static_cast<size_t>(std::count_if(pending_.begin(), pending_.end(), [&](const Pending& each) {
         return !each.queues && host_of(each.from()) == host;
       }));
   return under_way < attempts_.may_be_under_way(host, now);
