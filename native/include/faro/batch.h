@@ -58,9 +58,9 @@ class Batch {
   /// All rows as bytes; for rows with a length each, including the lengths (see VariableRows).
   std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }
 
-  /// The rows of a fixed-width shuffle. A Row of another width than row_bytes() is a mistake that must
-  /// not pass for "no rows": the query fails on every participant with query_failed, which names both
-  /// widths, and no rows are returned.
+  /// The rows of a fixed-width shuffle. A Row of another width than row_bytes() is a mistake that
+  /// must not pass for "no rows": the query fails on every participant with query_failed, which
+  /// names both widths, and no rows are returned.
   template <typename Row>
   std::span<const Row> rows() const noexcept {
     static_assert(std::is_trivially_copyable_v<Row> && alignof(Row) <= 16);
@@ -86,8 +86,9 @@ class Batch {
 
    private:
     friend class Batch;
-    // The next row, with its length in front. left_ counts the row that is loaded: the last ++ brings it to 0. Lengths are
-    // loaded once and checked: a peer on the same machine could change them meanwhile.
+    // The next row, with its length in front. left_ counts the row that is loaded: the last ++
+    // brings it to 0. Lengths are loaded once and checked: a peer on the same machine could change
+    // them meanwhile.
     void load() noexcept {
       if (left_ > 0) --left_;
       if (left_ == 0) return;
@@ -120,15 +121,16 @@ class Batch {
     if (frame_ != nullptr) release_frame();
   }
 
-  /// Copies the rows to overflow, so that the ring can move on while they are kept; for merging. The copy
-  /// counts against the overflow budget. Errors: limit_exceeded, wrong_state, session_closed: the batch then stays as it is;
-  /// the query's failure if there is no memory.
+  /// Copies the rows to overflow, so that the ring can move on while they are kept; for merging.
+  /// The copy counts against the overflow budget. Errors: limit_exceeded, wrong_state,
+  /// session_closed: the batch then stays as it is; the query's failure if there is no memory.
   Status detach();
 
  private:
   friend class shuffle::StageReceiver;
   void release_frame() noexcept;
-  /// Of the destructor: in a forked child the frame stays its parent's.
+  /// What the destructor does: it releases the frame, except in a forked child, where the frame
+  /// stays its parent's.
   void end() noexcept;
   void fail_query_by_width(size_t bytes) const noexcept;
 

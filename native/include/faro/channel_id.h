@@ -11,8 +11,8 @@ namespace faro {
 
 /// Names a channel. An endpoint never gives the same one twice.
 struct ChannelId {
-  uint32_t index =
-      UINT32_MAX;  ///< below EndpointSpec::channel_limit; given again when the channel is forgotten
+  /// Below EndpointSpec::channel_limit; it is given again when the channel is forgotten.
+  uint32_t index = UINT32_MAX;
   uint32_t generation = 0;  ///< of the index
   bool operator==(const ChannelId&) const = default;
 };

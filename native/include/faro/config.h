@@ -41,9 +41,9 @@ struct SettingInfo {
 /// The settings of one node. A value object: set what differs from the defaults, then open a
 /// session with it, which takes a copy and validates it as a whole (`resolve`).
 ///
-/// Numbers are written as decimal digits with an optional KiB, MiB or GiB (bytes only).
-/// As long as transfer.threshold_bytes is not set it is at most half of ring.bytes, whatever that is.
-/// Later calls win over earlier ones: load the file first, then the environment, then `set`.
+/// Numbers are written as decimal digits with an optional KiB, MiB or GiB (bytes only). As long as
+/// transfer.threshold_bytes is not set it is at most half of ring.bytes, whatever that is. Later
+/// calls win over earlier ones: load the file first, then the environment, then `set`.
 ///
 /// Threads: one at a time.
 /// Errors: config_invalid, naming key, value and limit. A failed call changes nothing.
@@ -62,15 +62,17 @@ class Config {
   }
   Status set(std::string_view name, int value);
 
-  /// Gives what a file would hold instead of the file's path: for security.secret_file, security.certificate,
-  /// security.key and security.authority. A copy is kept, by every copy of this Config and by the sessions and endpoints
-  /// that were opened with it; it is overwritten when the last of them is gone. It is shown nowhere: get() answers
-  /// "(given as bytes)". A later set() of the same name takes its place. Errors: config_invalid (another setting; no bytes).
+  /// Gives what a file would hold instead of the file's path: for security.secret_file,
+  /// security.certificate, security.key and security.authority. A copy is kept, by every copy of
+  /// this Config and by the sessions and endpoints that were opened with it; it is overwritten when
+  /// the last of them is gone. It is shown nowhere: get() answers "(given as bytes)". A later set()
+  /// of the same name takes its place. Errors: config_invalid (another setting; no bytes).
   Status set_bytes(std::string_view name, std::span<const std::byte> bytes);
 
-  /// Takes every FARO_… variable of the table from the environment. Nothing else does: without this call a session sees
-  /// none of them but FARO_SECRET. Another one that begins with a section of the settings (FARO_SECURITY_…) is an error: most
-  /// likely it is misspelt. Names that container runtimes make for a Service called faro or faro-… are passed over
+  /// Takes every FARO_… variable of the table from the environment. Nothing else does: without
+  /// this call a session sees none of them but FARO_SECRET. Another variable that begins with a
+  /// section of the settings (FARO_SECURITY_…) is an error: most likely it is misspelt. Names
+  /// that container runtimes make for a Service called faro or faro-… are passed over
   /// (FARO_SERVICE_HOST, FARO_RING_PORT_7000_TCP_ADDR, …), all others, too, with a warning.
   Status load_environment();
 
@@ -81,8 +83,8 @@ class Config {
   std::string get(std::string_view name) const;
   /// The value of a numeric setting, 0 for an unknown name.
   uint64_t get_number(std::string_view name) const;
-  /// Where a value came from: "default", "default (half of ring.bytes)", "environment", a file's path, or
-  /// what `set` was told.
+  /// Says where a value came from: "default", "default (half of ring.bytes)", "environment", a
+  /// file's path, or what `set` was told.
   std::string source(std::string_view name) const;
 
   /// Checks values against each other (power of two, threshold against ring, node against nodes).

@@ -1,5 +1,5 @@
-// Counters of endpoints, always on: as those of sessions (faro/metrics.h), each value is exact, together they are of about one
-// moment.
+// Counters of endpoints, always on. Each value is exact; together they are of about one moment,
+// like those of sessions (faro/metrics.h).
 #pragma once
 
 #include "faro/detail/cxx20.h"
@@ -14,7 +14,8 @@
 
 namespace faro {
 
-/// What channels have carried: one, or many together. Bytes are those of frames, with headers and padding.
+/// What channels have carried: one, or many together. Bytes are those of frames, with headers and
+/// padding.
 struct ChannelTraffic {
   uint64_t frames_sent = 0;  ///< committed
   uint64_t bytes_sent = 0;

@@ -1,5 +1,5 @@
-// Hash functions for partitioning. The same results on every platform, compiler and language, so
-// that nodes written in C++ and Java agree where a key belongs.
+// Hash functions for partitioning. They give equal results on every platform, with every compiler
+// and in every language, so that nodes written in C++ and Java agree where a key belongs.
 #pragma once
 
 #include "faro/detail/cxx20.h"
@@ -42,15 +42,16 @@ constexpr uint32_t partition(uint64_t hash, uint32_t receiver_count) noexcept {
   return static_cast<uint32_t>(((hash >> 32) * receiver_count) >> 32);
 }
 
-/// receivers[i] = partition(hash(keys[i]), receiver_count) for all keys, one by
-/// one, with AVX2 or with AVX-512, whichever is fastest on the processor at hand. The results do not
-/// depend on it. `receivers` has room for keys.size(). Threads: any. Blocks: never.
+/// receivers[i] = partition(hash(keys[i]), receiver_count) for all keys, one by one, with AVX2 or
+/// with AVX-512, whichever is fastest on the processor at hand. The results do not depend on it.
+/// `receivers` has room for keys.size(). Threads: any. Blocks: never.
 void partition_all(FinalizerHash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
                    uint32_t* receivers) noexcept;
 void partition_all(MultiplicativeHash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
                    uint32_t* receivers) noexcept;
 
-/// The same for a hash function of the user's own.
+/// receivers[i] = partition(hash(keys[i]), receiver_count) for all keys, one by one, with a hash
+/// function of the user's own. `receivers` has room for keys.size(). Threads: any. Blocks: never.
 template <typename Hash>
 void partition_all(Hash hash, std::span<const uint64_t> keys, uint32_t receiver_count,
                    uint32_t* receivers) noexcept {

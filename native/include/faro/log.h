@@ -15,12 +15,13 @@ namespace faro {
 /// info (a few lines per session), debug (a line per link, query or shuffle). Nothing per row.
 enum class LogLevel : int32_t { debug, info, warning, error, off };
 
-/// Takes one line without a line end. Called from any thread, also the network thread: it must
-/// return quickly and must not call back into Faro. An exception it throws is swallowed.
+/// Takes one line without a line end. It is called from any thread, also the network thread: it
+/// must return quickly and must not call back into Faro. An exception it throws is swallowed.
 using LogSink = std::function<void(LogLevel level, std::string_view line)>;
 
-/// Replaces the sink (an empty function restores the default: stderr with time and level). The default one waits for nobody: lines
-/// that a pipe, a socket or a terminal does not take at once are dropped, and counted before the next one.
+/// Replaces the sink (an empty function restores the default: stderr with time and level). The
+/// default one waits for nobody: lines that a pipe, a socket or a terminal does not take at once
+/// are dropped, and counted before the next one.
 /// Threads: any; lines being written by another thread may still go to the old sink.
 void set_log_sink(LogSink sink);
 

@@ -28,15 +28,17 @@ namespace faro {
 ///   Outcome outcome;
 ///   while ((outcome = merged->next(row)) == Outcome::done) use(row);
 ///
-/// Row: of the shuffle's fixed width; or std::span<const std::byte>, for rows with a length each: such a row is valid until
-/// the next call. Before: `bool(const Row&, const Row&)`, whether the first comes first; a strict weak ordering that does not
-/// throw. Of rows
-/// that are equal, those of the sender that ShuffleSpec::senders names first come first.
+/// Row: of the shuffle's fixed width; or std::span<const std::byte>, for rows with a length each:
+/// such a row is valid until the next call. Before: `bool(const Row&, const Row&)`, whether the
+/// first comes first; a strict weak ordering that does not throw. Where rows are equal, those of
+/// the sender that ShuffleSpec::senders names first come first.
 ///
-/// By a tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1): about log2(senders) comparisons a row.
-/// Rows are copied out of the rings, a batch of each sender at a time, so that nothing is held while it waits for one.
+/// It merges by a tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1): about
+/// log2(senders) comparisons a row. Rows are copied out of the rings, a batch of each sender at a
+/// time, so that nothing is held while it waits for one.
 ///
-/// Threads: those of the worker. Valid as long as the shuffle is open. Nothing else may receive from the shuffle.
+/// Threads: those of the worker. Valid as long as the shuffle is open. Nothing else may receive
+/// from the shuffle.
 template <typename Row, typename Before = std::less<Row>>
 class MergingReceiver {
   using Clock = std::chrono::steady_clock;
@@ -44,7 +46,8 @@ class MergingReceiver {
   static_assert(kOfAnyLength || std::is_trivially_copyable_v<Row>);
 
  public:
-  /// Errors: as Shuffle::receiver; invalid_argument if the shuffle was opened with another row_bytes than sizeof(Row).
+  /// Makes one for the receiving side of `shuffle`. Errors: as Shuffle::receiver; invalid_argument
+  /// if the shuffle was opened with another row_bytes than sizeof(Row).
   static Result<MergingReceiver> make(const Shuffle& shuffle, Before before = {}) {
     const Result<ShuffleReceiver> receiver = shuffle.receiver();
     if (!receiver.ok()) return receiver.status();
@@ -61,8 +64,9 @@ class MergingReceiver {
   /// The next row of all.
   ///   done           `row` is set
   ///   end_of_stream  there are no more
-  /// All else as ShuffleReceiver::receive, with the cause in Shuffle::status(); it may be called again then, and nothing is
-  /// lost. Rows that were copied before the query failed are still handed out.
+  /// It answers all else as ShuffleReceiver::receive does, with the cause in Shuffle::status(); it
+  /// may be called again then, and nothing is lost. Rows that were copied before the query failed
+  /// are still handed out.
   Outcome next(Row& row, Wait wait = Wait::forever()) {
     const bool is_limited = !wait.is_none() && !wait.is_forever();
     const Clock::duration limit = wait.limit();
@@ -128,14 +132,15 @@ class MergingReceiver {
     }
   }
 
-  /// A batch of one sender, copied.
+  /// Receives a batch of one sender, and copies it.
   Outcome fill(Source& source, Wait wait) {
     if (batch_.empty()) {  // else there was no memory for its copy
       const Outcome outcome = receiver_.receive_from(source.sender, batch_, wait);
       source.ended = outcome == Outcome::end_of_stream;
       if (outcome != Outcome::done) return source.ended ? Outcome::done : outcome;
     }
-    // One after the other by each_row, which checks their lengths; what is copied cannot change any more.
+    // Rows are copied one after the other by each_row, which checks their lengths; what is copied
+    // cannot change any more.
     source.bytes.clear();
     source.at = 0;
     source.row_bytes = kOfAnyLength ? 0 : batch_.row_bytes();
@@ -165,8 +170,8 @@ class MergingReceiver {
     return one < other ? !before_(b.row, a.row) : before_(a.row, b.row);
   }
 
-  /// A source has a new row: plays it up to the root. A node without a loser, at first, keeps who comes, who then waits for
-  /// the other side's winner.
+  /// A source has a new row: plays it up to the root. At first a node has no loser; then the source
+  /// that comes stays there, and waits for the winner of the other side.
   void play(uint32_t source) noexcept {
     for (size_t node = (source + tree_.size()) / 2; node > 0; node /= 2) {
       if (tree_[node] == kNobody) {
@@ -184,7 +189,7 @@ class MergingReceiver {
   Batch batch_;  // of the source that is being filled; its release lets the ring move on
   Before before_;
   std::vector<Source> sources_;     // in the order of ShuffleSpec::senders
-  std::vector<uint32_t> tree_;      // [0]: the winner; the others: who lost there
+  std::vector<uint32_t> tree_;      // [0]: the winner; the others: the source that lost there
   std::vector<uint32_t> unfilled_;  // sources that wait for a row
 };
 

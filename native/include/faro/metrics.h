@@ -35,7 +35,7 @@ struct LinkMetrics {
   bool connected = true;
   uint64_t frames_sent = 0, bytes_sent = 0, transfers = 0, no_room = 0;
   uint64_t frames_received = 0, bytes_received = 0, read_notifications = 0, unreleased_bytes = 0;
-  // Of the network device; 0 for transports without.
+  // These seven count what the network device does; they are 0 for transports without one.
   uint64_t posts = 0;            ///< calls that hand over work requests
   uint64_t writes = 0;           ///< work requests that carry rows
   uint64_t notifications = 0;    ///< messages that tell of rows, or of rows read
@@ -62,8 +62,8 @@ struct WorkerMetrics {
   uint64_t held_frames = 0;  ///< that the engine holds in place now
 };
 
-/// What a shuffle has sent to one of its receivers. Bytes, here and in ReceivedMetrics, are those of rows, with the
-/// length of each if they have one.
+/// What a shuffle has sent to one of its receivers. Bytes, here and in ReceivedMetrics, are those
+/// of rows, with the length of each if they have one.
 struct SentMetrics {
   uint32_t receiver = 0;  ///< worker number
   uint64_t rows = 0;      ///< in closed frames; after finish() all, without those that were dropped
@@ -85,9 +85,10 @@ struct ReceivedMetrics {
   uint64_t bytes_spilled = 0;
 };
 
-/// One shuffle of one worker (Shuffle::metrics). The time that it was blocked is that of calls which wait, of wait_until()
-/// whose condition tried this shuffle last, and of workers armed for one call (Progress::call). What an engine does between
-/// two calls with Wait::none() is not known: these count without time.
+/// One shuffle of one worker (Shuffle::metrics). The time that it was blocked is that of calls
+/// which wait, of wait_until() whose condition tried this shuffle last, and of workers armed for
+/// one call (Progress::call). What an engine does between two calls with Wait::none() is not known:
+/// these count without time.
 struct ShuffleMetrics {
   QueryId query{};
   uint32_t stage = 0;
@@ -96,18 +97,18 @@ struct ShuffleMetrics {
   uint64_t blocked_on_room_ns = 0;  ///< in such waits that are over
   uint64_t blocked_on_rows = 0;     ///< calls that receive and could not be done at once
   uint64_t blocked_on_rows_ns = 0;
-  std::vector<SentMetrics>
-      sent;  ///< by receiver, as in ShuffleSpec::receivers; none if the worker is no sender
-  std::vector<ReceivedMetrics>
-      received;  ///< by sender, as in ShuffleSpec::senders; none if it is no receiver
+  /// By receiver, in the order of ShuffleSpec::receivers; none if the worker is no sender.
+  std::vector<SentMetrics> sent;
+  /// By sender, in the order of ShuffleSpec::senders; none if the worker is no receiver.
+  std::vector<ReceivedMetrics> received;
 };
 
 struct SessionMetrics {
   std::vector<WorkerMetrics> workers;  ///< of this node
   std::vector<LinkMetrics> links;
   std::vector<LaneMetrics> lanes;
-  std::vector<ShuffleMetrics>
-      shuffles;  ///< of the query that was asked for, as its workers here opened them
+  /// The shuffles of the query that was asked for, as the workers of this node have opened them.
+  std::vector<ShuffleMetrics> shuffles;
   uint64_t overflow_memory_bytes = 0;  ///< in use now
   uint64_t overflow_memory_peak_bytes = 0;
   uint64_t overflow_file_bytes = 0;

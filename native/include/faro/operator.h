@@ -22,18 +22,19 @@ namespace faro {
 /// child go to the worker that their key belongs to, and rows for this worker come out, wherever
 /// they were produced.
 ///
-///   child.next() ──▶ hash ──▶ send ─ ─ other workers           other workers ─ ─▶ poll ──▶ next()
-///                      └────────────▶ a row for this worker ─────────────────────────────▶ next()
+///   child.next() --> hash --> send - - other workers     other workers - -> poll --> next()
+///                      |
+///                      +------------> a row for this worker -----------------------> next()
 ///
-/// As in the paper, `next` first looks at what has arrived, then takes rows of the child, returning
-/// the first that belongs here and sending the others; it waits only when the child has no rows
-/// left, or when there is no room to send and nothing has arrived. When there is no room, rows that
-/// have arrived are handed out first: so a slow parent slows its senders down, and nothing piles
-/// up.
+/// `next` works as in the paper: it first looks at what has arrived, then takes rows of the child,
+/// returning the first that belongs here and sending the others; it waits only when the child has
+/// no rows left, or when there is no room to send and nothing has arrived. When there is no room,
+/// rows that have arrived are handed out first: so a slow parent slows its senders down, and
+/// nothing piles up.
 ///
-/// Row: of one fixed width. Child: `bool next(Row&)`, false at its end. Key: `uint64_t(const
-/// Row&)`. Threads: those of the worker that opened the shuffle. Owns: the shuffle; refers to the
-/// child. The shuffle must have this worker among its senders and receivers.
+/// Row is of one fixed width. Child has `bool next(Row&)`, which answers false at its end. Key is
+/// `uint64_t(const Row&)`. Threads: those of the worker that opened the shuffle. Owns: the shuffle;
+/// refers to the child. The shuffle must have this worker among its senders and receivers.
 template <typename Row, typename Child, typename Key, typename Hash = FinalizerHash>
 requires requires(Child& child, Row& row, Key key) {
   { child.next(row) } -> std::convertible_to<bool>;
@@ -41,7 +42,7 @@ requires requires(Child& child, Row& row, Key key) {
 }
 class ShuffleOperator {
  public:
-  /// Errors: as Shuffle::sender and receiver.
+  /// Takes the shuffle. Errors: as Shuffle::sender and Shuffle::receiver.
   static Result<ShuffleOperator> make(Worker& worker, Shuffle shuffle, Child& child, Key key,
                                       Hash hash = {}) {
     Result<RowSender<Row>> sender = shuffle.sender<Row>();
@@ -55,7 +56,8 @@ class ShuffleOperator {
   /// The next row of this worker.
   ///   done           `row` is set
   ///   end_of_stream  there are no more, here or anywhere
-  ///   holding        it would have to wait, but the worker holds batches of other shuffles: release or detach them
+  ///   holding        it would have to wait, but the worker holds batches of other shuffles:
+  ///                  release or detach them
   ///   failed         see status()
   Outcome next(Row& row) {
     while (next_row_ == rows_.size()) {
@@ -150,7 +152,7 @@ class ShuffleOperator {
     return Outcome::stopped;
   }
 
-  /// Rows of the child between two looks at what has arrived.
+  /// The number of rows that are taken of the child between two looks at what has arrived.
   static constexpr uint32_t kRowsBetweenPolls = 256;
 
   Worker* worker_;

@@ -23,7 +23,8 @@ enum class [[nodiscard]] Outcome : uint8_t{
     failed,  ///< status() of the object that was called says why, and its category what to do
 };
 
-/// How many of several rows were sent: the first ones. The outcome says why it was not all, else it is done.
+/// How many of several rows were sent: the first ones. The outcome is done if all were, else it
+/// says why not.
 struct [[nodiscard]] Sent {
   size_t rows = 0;
   Outcome outcome = Outcome::done;

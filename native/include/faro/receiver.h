@@ -18,7 +18,8 @@ namespace shuffle {
 class StageReceiver;
 }
 
-/// The receiving side of a shuffle at one worker. Rows come in batches, which are read where they lie:
+/// The receiving side of a shuffle at one worker. Rows come in batches, which are read where they
+/// lie:
 ///
 ///   Batch batch;
 ///   Outcome outcome;
@@ -26,27 +27,29 @@ class StageReceiver;
 ///     for (const Row& row : batch.rows<Row>()) use(row);
 ///   if (outcome != Outcome::end_of_stream) return receiver.status();
 ///
-/// A value. Threads: those of the worker. Valid as long as its shuffle is open.
+/// It is a value. Threads: those of the worker. Valid as long as its shuffle is open.
 class ShuffleReceiver {
  public:
   ShuffleReceiver() = default;
 
   /// Takes the next rows of any sender, after releasing what `batch` held.
   ///   done           `batch` has rows
-  ///   end_of_stream  every sender has finished and all rows were handed out, or this receiver has stopped
+  ///   end_of_stream  every sender has finished and all rows were handed out, or this receiver has
+  ///                  stopped
   ///   would_wait     nothing has come, and Wait::none() was given
   ///   holding        nothing has come, and the worker holds other batches
   ///   deadline       nothing came for as long as Wait::at_most said
   ///   failed         see status()
   Outcome receive(Batch& batch, Wait wait = Wait::forever()) const;
 
-  /// The same from one sender only (a worker number); end_of_stream when that one has finished. `failed` also if that
-  /// worker is no sender. MergingReceiver merges sorted streams.
+  /// Takes the next rows of one sender (a worker number), after releasing what `batch` held. It
+  /// answers as receive() does, but end_of_stream when that sender has finished, and `failed` also
+  /// if that worker is no sender. MergingReceiver merges sorted streams.
   Outcome receive_from(uint32_t sender, Batch& batch, Wait wait = Wait::forever()) const;
 
   /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and
-  /// the query goes on. Receiving answers end_of_stream. Nothing else means this: closing a shuffle before the end of its
-  /// stream cancels the query. Answers done or failed. Blocks: never.
+  /// the query goes on. Receiving answers end_of_stream. Nothing else means this: closing a shuffle
+  /// before the end of its stream cancels the query. Answers done or failed. Blocks: never.
   Outcome stop() const;
 
   /// Why the shuffle's last call answered `failed`; ok if none did.

@@ -1,5 +1,5 @@
-// ShuffleSender: the sending side of a shuffle; RowSender: the same for rows of one type; RowClaim: a row that is written in
-// place.
+// ShuffleSender: the sending side of a shuffle; RowSender: the sending side for rows of one type;
+// RowClaim: a row that is written in place.
 #pragma once
 
 #include "faro/detail/cxx20.h"
@@ -29,10 +29,12 @@ class RowClaim;
 
 namespace detail {
 
-// What the inlined paths need where a row does not fit into the open frame. A null sender answers failed.
+// The inlined paths call these three where a row does not fit into the open frame. A null sender
+// answers failed.
 Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row, size_t bytes,
                   Wait wait) noexcept;
-/// The same without the outgoing overflow: while batches are held it answers `holding` instead.
+/// Sends one row, but never by way of the outgoing overflow: while batches are held and the ring is
+/// full it answers `holding` instead.
 Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
                           size_t bytes, Wait wait) noexcept;
 /// Broadcasts the first of these rows, which makes room, and what then fits.
@@ -58,9 +60,10 @@ class RowClaim {
 
   /// The claimed space; valid until commit or abort. No send of the same worker may come between.
   std::span<std::byte> data() const noexcept { return data_; }
-  /// Sends the first `bytes` bytes, by default all; of a row of fixed width that is the only choice. Blocks: never.
-  /// Errors: invalid_argument if more than claimed: the claim stays. The query's failure, wrong_state: the row was not
-  /// sent, and the claim is empty.
+  /// Sends the first `bytes` bytes, by default all; of a row of fixed width that is the only
+  /// choice. Blocks: never.
+  /// Errors: invalid_argument if more than claimed: the claim stays. The query's failure,
+  /// wrong_state: the row was not sent, and the claim is empty.
   Status commit(size_t bytes = kAll);
   void abort() noexcept;
 
@@ -74,35 +77,38 @@ class RowClaim {
   std::span<std::byte> data_;
 };
 
-/// The sending side of a shuffle at one worker, for rows as bytes, also of a width that is known only
-/// at run time: `send` is then nearly as fast as that of RowSender, which has calls that send many at
-/// once.
+/// The sending side of a shuffle at one worker, for rows as bytes, also of a width that is known
+/// only at run time: `send` is then nearly as fast as that of RowSender, which has calls that send
+/// many at once.
 ///
 /// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
 /// workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
-/// once, whole and in order. A row is copied, or written in place, before the call returns; it may then lie in the open
-/// frame until a later row finds no room in it, flush, finish, or until the worker waits.
+/// once, whole and in order. A row is copied, or written in place, before the call returns; it may
+/// then lie in the open frame until a later row finds no room in it, flush, finish, or until the
+/// worker waits.
 ///
 /// What calls answer:
-///   done        the row was sent, or dropped because this receiver has stopped while others have not
+///   done        the row was sent, or dropped because this receiver has stopped while others have
+///               not
 ///   would_wait  there is no room, and Wait::none() was given
-///   holding     there is no room, and the worker holds batches. Only where a row cannot go to the outgoing overflow
+///   holding     there is no room, and the worker holds batches. Only where a row cannot go to the
+///               outgoing overflow
 ///   stopped     every receiver has stopped
 ///   deadline    there was no room for as long as Wait::at_most said
-///   failed      see status(): a receiver that does not exist, a row of another width than the shuffle's or above
-///               row.limit_bytes (the call was refused, the query goes on); the query has failed (close the shuffle and
-///               end the query)
-/// Except after done, the row was not sent. What waits moves on everything that others need of this worker meanwhile, also
-/// rows of other shuffles and queries (native/DESIGN.md#inv-2).
+///   failed      see status(): a receiver that does not exist, a row of another width than the
+///               shuffle's or above row.limit_bytes (the call was refused, the query goes on); the
+///               query has failed (close the shuffle and end the query)
+/// Except after done, the row was not sent. What waits moves on everything that others need of this
+/// worker meanwhile, also rows of other shuffles and queries (native/DESIGN.md#inv-2).
 ///
-/// A value: copy it, and keep it in a local variable (the compiler then keeps its members in registers). Threads: those of
-/// the worker. Valid as long as its shuffle is open.
+/// It is a value: copy it, and keep it in a local variable (the compiler then keeps its members in
+/// registers). Threads: those of the worker. Valid as long as its shuffle is open.
 class ShuffleSender {
  public:
   ShuffleSender() = default;
 
-  /// Copies one row towards a receiver. While the worker holds batches and the ring is full, the row goes to the outgoing
-  /// overflow.
+  /// Copies one row towards a receiver. While the worker holds batches and the ring is full, the
+  /// row goes to the outgoing overflow.
   Outcome send(uint32_t receiver, std::span<const std::byte> row,
                Wait wait = Wait::forever()) const noexcept {
     if (receiver < receiver_count_) [[likely]] {
@@ -131,9 +137,9 @@ class ShuffleSender {
     return detail::send_slow(sender_, receiver, row.data(), row.size(), wait);
   }
 
-  /// As send, of a row that is written where it is sent from: when there is room, fill(to) is
-  /// called once and writes `bytes` bytes at `std::byte* to`. It does nothing else with this worker.
-  /// If it throws, the row was not begun.
+  /// Sends one row that is written where it is sent from. When there is room, fill(to) is called
+  /// once and writes `bytes` bytes at `std::byte* to`; it does nothing else with this worker. If it
+  /// throws, the row was not begun. It answers as send() does.
   template <typename Fill>
   Outcome write(uint32_t receiver, size_t bytes, const Fill& fill,
                 Wait wait = Wait::forever()) const {
@@ -146,29 +152,33 @@ class ShuffleSender {
     return row.commit().ok() ? Outcome::done : Outcome::failed;
   }
 
-  /// Space to write one row of up to `bytes` bytes in place, into `row`; a claim that it already has
-  /// is aborted. One claim per worker at a time. Until it is committed or aborted send nothing else
-  /// with this worker: another claim answers `failed` with wrong_state, and so does what goes the
-  /// same way as a claimed row that fits into a frame; all other rows may overtake the claimed one.
+  /// Gives `row` space to write one row of up to `bytes` bytes in place; a claim that `row` already
+  /// has is aborted. A worker has one claim at a time. Until it is committed or aborted send
+  /// nothing else with this worker: another claim answers `failed` with wrong_state, and so does
+  /// what goes the same way as a claimed row that fits into a frame; all other rows may overtake
+  /// the claimed one.
   Outcome claim(uint32_t receiver, size_t bytes, RowClaim& row, Wait wait = Wait::forever()) const;
 
-  /// The same row to several receivers, each named once: to all of them, or to none. `failed` also if one is named twice.
+  /// Sends one row to several receivers, each named once: to all of them, or to none. It is
+  /// `failed` also if one is named twice.
   Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
                     Wait wait = Wait::forever()) const;
 
-  /// The same row to all receivers, or to none.
+  /// Sends one row to all receivers, or to none.
   Outcome broadcast(std::span<const std::byte> row, Wait wait = Wait::forever()) const noexcept {
     if (put_everywhere(row)) [[likely]]
       return Outcome::done;
     return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
   }
 
-  /// Starts the transfer of everything this worker has sent so far, however little. Rows are sent without it, too, when a
-  /// later row finds no room in their frame, when the worker waits, and by finish. Answers done or failed. Blocks: never.
+  /// Starts the transfer of everything that this worker has sent so far, however little. Rows are
+  /// sent without it, too, when a later row finds no room in their frame, when the worker waits,
+  /// and by finish. Answers done or failed. Blocks: never.
   Outcome flush() const;
 
-  /// No more rows: every receiver learns it after the last row. Everything is flushed. Repeatable, and
-  /// to be repeated until it answers done: closing the shuffle before that cancels the query.
+  /// Says that there are no more rows: every receiver learns it after the last row. Everything is
+  /// flushed. Repeatable, and to be repeated until it answers done: closing the shuffle before that
+  /// cancels the query.
   Outcome finish(Wait wait = Wait::forever()) const;
 
   uint32_t receiver_count() const noexcept { return receiver_count_; }
@@ -191,8 +201,8 @@ class ShuffleSender {
     return std::exchange(cursor.at, cursor.at + bytes);
   }
 
-  /// Into the open frame; false if there is none with room for the row, or the row is none of this
-  /// shuffle.
+  /// Writes the row into the open frame; false if there is none with room for the row, or the row
+  /// is none of this shuffle.
   template <typename Fill>
   [[gnu::always_inline]] bool put(uint32_t receiver, size_t bytes, const Fill& fill) const {
     if (receiver >= receiver_count_) [[unlikely]]
@@ -221,7 +231,7 @@ class ShuffleSender {
     return true;
   }
 
-  /// Into every open frame; false, and nothing is done, if one has no room.
+  /// Writes the row into every open frame; false, and nothing is done, if one has no room.
   bool put_everywhere(std::span<const std::byte> row) const noexcept {
     const size_t bytes = row.size();
     const bool of_width = bytes == width_.bytes;
@@ -239,7 +249,7 @@ class ShuffleSender {
     return true;
   }
 
-  /// False also if there is nobody.
+  /// Whether every open frame has room for as many bytes; false also if there is no receiver.
   bool everyone_has_room(size_t bytes) const noexcept {
     detail::FrameCursor* const end = cursors_ + receiver_count_;
     detail::FrameCursor* cursor = cursors_;
@@ -258,13 +268,14 @@ class ShuffleSender {
   uint32_t length_end_ = 0;
 };
 
-/// Sends rows of one fixed width; the typed, inlined path. Everything else as ShuffleSender.
+/// Sends rows of one fixed width: the typed, inlined path. It has all that ShuffleSender has.
 template <typename Row>
 class RowSender : public ShuffleSender {
   static_assert(std::is_trivially_copyable_v<Row>);
 
  public:
-  /// As ShuffleSender::send.
+  /// Copies one row towards a receiver. While the worker holds batches and the ring is full, the
+  /// row goes to the outgoing overflow. It answers as ShuffleSender says.
   Outcome send(uint32_t receiver, const Row& row, Wait wait = Wait::forever()) const noexcept {
     if (receiver < receiver_count_) [[likely]] {
       detail::FrameCursor& cursor = cursors_[receiver];
@@ -278,8 +289,9 @@ class RowSender : public ShuffleSender {
     return detail::send_slow(sender_, receiver, &row, sizeof(Row), wait);
   }
 
-  /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count()), for all i or the first ones, by the loops that are
-  /// fastest on this machine (setting kernel.scatter). A time limit is for each row that finds no room, as in the two below.
+  /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count()), for all i or the first ones,
+  /// by the loops that are fastest on this machine (setting kernel.scatter). A time limit is for
+  /// each row that finds no room, in write_all and broadcast_all, too.
   template <typename Hash, typename Key>
   Sent send_all(std::span<const Row> rows, Hash hash, Key key,
                 Wait wait = Wait::forever()) const noexcept {
@@ -295,13 +307,14 @@ class RowSender : public ShuffleSender {
     return sent;
   }
 
-  /// Sends `count` rows that are written where they are sent from: one pass, no copy. For rows that are
-  /// made from others as they are sent, above all wide ones; what lies in memory is sent by send_all. Row i goes to
-  /// partition(hash(key(i)), receiver_count()); then fill(i, to) writes its sizeof(Row) bytes at `std::byte* to`, which may
-  /// be any address. Each is called in order, once for a row that is sent, and does nothing else with this worker; if one
-  /// throws, row i was not begun. Rows that fit into a frame never go to overflow: while the worker holds batches, and a
-  /// ring is full, it is `holding`. So rows can be made from a batch where it lies. Copy the rest then, and release the
-  /// batch.
+  /// Sends `count` rows that are written where they are sent from: one pass, no copy. For rows that
+  /// are made from others as they are sent, above all wide ones; what lies in memory is sent by
+  /// send_all. Row i goes to partition(hash(key(i)), receiver_count()); then fill(i, to) writes its
+  /// sizeof(Row) bytes at `std::byte* to`, which may be any address. Each is called in order, once
+  /// for a row that is sent, and does nothing else with this worker; if one throws, row i was not
+  /// begun. Rows that fit into a frame never go to overflow: while the worker holds batches, and a
+  /// ring is full, it is `holding`. So rows can be made from a batch where it lies. Copy the rest
+  /// then, and release the batch.
   template <typename Hash, typename Key, typename Fill>
   Sent write_all(size_t count, Hash hash, Key key, Fill fill, Wait wait = Wait::forever()) const {
     Sent sent{0, Outcome::failed};

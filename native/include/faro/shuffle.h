@@ -28,7 +28,7 @@ class OpenShuffle;
 class ShuffleCounts;
 }  // namespace shuffle
 
-/// What to open. Every worker that takes part opens the same spec (any order, any time).
+/// What to open. Every worker that takes part opens an equal spec, in any order, at any time.
 struct ShuffleSpec {
   /// The greatest stage. A number above it was negative.
   static constexpr uint32_t kStageLimit = 0x7fffffff;
@@ -36,25 +36,30 @@ struct ShuffleSpec {
   QueryId query;
   uint32_t stage = 0;      ///< number of the shuffle operator in its query's plan
   uint32_t row_bytes = 0;  ///< width of every row; 0: rows have a length each
-  std::vector<uint32_t>
-      senders;  ///< worker numbers; empty: all workers; with cluster.node_limit, those declared
-  std::vector<uint32_t> receivers;  ///< worker numbers; empty: as above. Gather: one
-  /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares its own with that of
-  /// each sender before it reads a row: if both are given and differ, the query fails on every participant with
-  /// stage_mismatch, which names both, the workers and their nodes. Of any length; errors have the first 256 bytes.
+  /// Worker numbers; empty: all workers; with cluster.node_limit, those declared.
+  std::vector<uint32_t> senders;
+  /// Worker numbers; empty: all workers; with cluster.node_limit, those declared. Receiver i is
+  /// receivers[i]. A gather has one.
+  std::vector<uint32_t> receivers;
+  /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares
+  /// its own with that of each sender before it reads a row: if both are given and differ, the
+  /// query fails on every participant with stage_mismatch, which names both, the workers and their
+  /// nodes. Of any length; errors have the first 256 bytes.
   std::string format{};
 };
 
-/// One shuffle at one worker. Opened by Worker::open_shuffle; its rows go through its sender and its receiver.
+/// One shuffle at one worker. Opened by Worker::open_shuffle; its rows go through its sender and
+/// its receiver.
 ///
-/// Threads: those of its worker, one at a time (see Worker); any thread may close and destroy it while nobody is inside a call
-/// of the worker. Destruction closes. A shuffle that is
-/// closed before its end cancels the query on every participant, with a cause that names the worker
-/// and the stage: a sender that has not finished, and a receiver that was not told end_of_stream (of
-/// each sender, if it receives from them one by one). A receiver that needs no more rows says so by stop()
-/// before it closes. That cause is a last resort. Nobody is told it at once, so that a part of the query that fails can close
-/// its shuffles first, by destructors, and say why then: what the worker's next call, Worker::end_query, gives as the cause is
-/// told alone. Otherwise the others are told after 100 ms, or before, when the worker calls anything else. What fails the query
+/// Threads: those of its worker, one at a time (see Worker); any thread may close and destroy it
+/// while nobody is inside a call of the worker. Destruction closes. A shuffle that is closed before
+/// its end cancels the query on every participant, with a cause that names the worker and the
+/// stage: a sender that has not finished, and a receiver that was not told end_of_stream (of each
+/// sender, if it receives from them one by one). A receiver that needs no more rows says so by
+/// stop() before it closes. That cause is a last resort. Nobody is told it at once, so that a part
+/// of the query that fails can close its shuffles first, by destructors, and say why then: what the
+/// worker's next call, Worker::end_query, gives as the cause is told alone. Otherwise the others
+/// are told after 100 ms, or before, when the worker calls anything else. What fails the query
 /// meanwhile, cancel too, is its cause.
 class Shuffle {
  public:
@@ -72,8 +77,8 @@ class Shuffle {
 
   /// The sending side. Errors: wrong_state if this worker is no sender; closed.
   Result<ShuffleSender> sender() const;
-  /// The same for rows of one type. Errors: invalid_argument also if the shuffle was opened with another row_bytes than
-  /// sizeof(Row).
+  /// The sending side, for rows of one type. Errors: wrong_state if this worker is no sender;
+  /// closed; invalid_argument if the shuffle was opened with another row_bytes than sizeof(Row).
   template <typename Row>
   Result<RowSender<Row>> sender() const {
     if (Status status = check_sender(sizeof(Row)); !status.ok()) return status;
@@ -86,21 +91,24 @@ class Shuffle {
   /// The receiving side. Errors: wrong_state if this worker is no receiver; closed.
   Result<ShuffleReceiver> receiver() const;
 
-  /// It was opened, and neither closed nor ended by Worker::end_query with a failure.
+  /// Whether it was opened, and neither closed nor ended by Worker::end_query with a failure.
   bool is_open() const noexcept;
-  /// As it was opened, but with all senders and receivers named, and without `format`. Empty if it is not open.
+  /// The spec with which it was opened, but with all senders and receivers named, and without
+  /// `format`. It is empty if the shuffle is not open.
   const ShuffleSpec& spec() const noexcept;
 
-  /// Why the last call that answered `failed` did; else why the query has failed; ok if neither did.
+  /// Why the last call that answered `failed` did; else why the query has failed; ok if neither
+  /// did.
   Status status() const;
 
-  /// Fails the query on every participant with query_cancelled and this reason, at once. Errors: closed; the cause with which
-  /// the query has failed already.
+  /// Fails the query on every participant with query_cancelled and this reason, at once.
+  /// Errors: closed; the cause with which the query has failed already.
   Status cancel(std::string_view reason);
 
-  /// What it has counted until now: rows and bytes to each receiver and from each sender, what it was blocked on, what was
-  /// spilled. Also after close(), as long as this object lives. Session::metrics(query) has the same of all shuffles of a
-  /// query. Threads: any, while nobody moves or destroys this object. Blocks: never.
+  /// What it has counted until now: rows and bytes to each receiver and from each sender, what it
+  /// was blocked on, what was spilled. Also after close(), as long as this object lives.
+  /// Session::metrics(query) has those of all shuffles of a query. Threads: any, while nobody moves
+  /// or destroys this object. Blocks: never.
   ShuffleMetrics metrics() const;
 
   /// Closes; see the class comment. Idempotent.
@@ -113,7 +121,8 @@ class Shuffle {
       : core_(core), counts_(std::move(counts)) {}
   Status check_sender(size_t row_bytes) const;
   void describe(ShuffleSender& sender) const;
-  /// As kernel.scatter asks for; auto calibrates once per process, width and number of receivers.
+  /// The loops that kernel.scatter asks for; auto calibrates once per process, width and number of
+  /// receivers.
   detail::SendKernels kernels() const;
 
   shuffle::OpenShuffle* core_ = nullptr;

@@ -64,13 +64,13 @@ class [[nodiscard]] Status {
   /// "peer_lost: node 2 (10.0.0.2:7000) …", or "ok".
   std::string to_string() const;
 
-  /// What the error is about, where that is known. The node: the one that was lost, or on which the query
-  /// failed first. Nothing on success.
+  /// What the error is about, where that is known. The node: the one that was lost, or on which the
+  /// query failed first. Nothing on success.
   std::optional<uint32_t> node() const noexcept { return error_ ? error_->node : std::nullopt; }
   std::optional<QueryId> query() const noexcept { return error_ ? error_->query : std::nullopt; }
   std::optional<uint32_t> stage() const noexcept { return error_ ? error_->stage : std::nullopt; }
-  /// The same error about a node, query or stage, unless it is about one already; unchanged when there is no
-  /// memory for it.
+  /// A copy of this error that says which node, query or stage it is about, unless it says so
+  /// already; unchanged when there is no memory for it.
   Status of_node(uint32_t node) const noexcept;
   Status of_query(const QueryId& query) const noexcept;
   Status of_stage(uint32_t stage) const noexcept;

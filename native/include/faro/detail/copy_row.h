@@ -13,8 +13,8 @@ namespace faro::detail {
 /// 16 bytes that one register holds.
 using WideWord [[gnu::vector_size(16)]] = uint64_t;
 
-/// Copies the first and the last of `bytes` bytes, which are as many as a Word has or up to twice as
-/// many: the two may overlap.
+/// Copies the first and the last of `bytes` bytes, which are as many as a Word has or up to twice
+/// as many: the two may overlap.
 template <typename Word>
 inline void copy_ends(std::byte* to, const std::byte* from, size_t bytes) noexcept {
   Word first, last;
@@ -36,8 +36,8 @@ inline void copy_to_16(std::byte* to, const std::byte* from, size_t bytes) noexc
   }
 }
 
-/// Copies any number of bytes: by memcpy where the compiler knows how many, or there are many; else a
-/// call takes longer than a few moves.
+/// Copies any number of bytes: by memcpy where the compiler knows how many, or there are many; else
+/// a call takes longer than a few moves.
 [[gnu::always_inline]] inline void copy_row(std::byte* to, const std::byte* from,
                                             size_t bytes) noexcept {
   if (__builtin_constant_p(bytes) || bytes > 128) {
@@ -58,8 +58,8 @@ inline void copy_to_16(std::byte* to, const std::byte* from, size_t bytes) noexc
   }
 }
 
-/// The width of a shuffle's rows; once more by the way in which as many bytes are copied, so that one
-/// comparison tells both.
+/// The width of a shuffle's rows; once more by the way in which as many bytes are copied, so that
+/// one comparison tells both.
 struct RowWidth {
   static constexpr uint32_t kNone = UINT32_MAX;  // no row has as many: no frame has room for it
 

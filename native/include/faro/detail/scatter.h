@@ -1,5 +1,5 @@
-// The loops that put many rows behind the cursors of their receivers: what RowSender inlines into its caller. Not part of the
-// API.
+// The loops that put many rows behind the cursors of their receivers: what RowSender inlines into
+// its caller. Not part of the API.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct FrameCursor {
   std::byte* end = nullptr;
 };
 
-/// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's room is
-/// short or fewer than a vector are left; returns how many.
+/// Puts rows of 8 bytes at the cursors of their receivers: the first ones, until some receiver's
+/// room is short or fewer than a vector are left; returns how many.
 using WordScatter = size_t (*)(const void* rows, const uint32_t* receivers, size_t count,
                                FrameCursor* cursors) noexcept;
 
@@ -59,9 +59,9 @@ inline bool put_row(FrameCursor& cursor, const Row& row) noexcept {
   return true;
 }
 
-/// Puts rows[i] at the cursor of partition(hash(key(rows[i])), receiver_count). For one without room
-/// it calls slow(receiver, row), which sends it, or answers false: that ends it. Returns how many
-/// were sent.
+/// Puts rows[i] at the cursor of partition(hash(key(rows[i])), receiver_count). For a row without
+/// room it calls slow(receiver, row), which sends it, or answers false: that ends it. Returns how
+/// many were sent.
 template <typename Row, typename Hash, typename Key, typename Slow>
 size_t scatter_one_by_one(std::span<const Row> rows, Hash hash, Key key, uint32_t receiver_count,
                           FrameCursor* cursors, Slow slow) noexcept {
@@ -74,7 +74,9 @@ size_t scatter_one_by_one(std::span<const Row> rows, Hash hash, Key key, uint32_
   return rows.size();
 }
 
-/// The same by the loops of `kernel`, which are those of this hash.
+/// Puts rows[i] at the cursor of the receiver that `kernel` computes for key(rows[i]), by the loops
+/// of `kernel`, which are those of the shuffle's hash. For a row without room it calls
+/// slow(receiver, row), which sends it, or answers false: that ends it. Returns how many were sent.
 template <typename Row, typename Key, typename Slow>
 size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, Key key,
                          uint32_t receiver_count, FrameCursor* cursors, Slow slow) noexcept {
@@ -107,8 +109,9 @@ size_t scatter_in_blocks(const BlockKernel& kernel, std::span<const Row> rows, K
   return rows.size();
 }
 
-/// Lets fill(i, to) write row i behind the last one of partition(hash(key(i)), receiver_count), for all
-/// i in order. `slow` as above, called with a row that was written elsewhere.
+/// Lets fill(i, to) write row i behind the last one of partition(hash(key(i)), receiver_count), for
+/// all i in order. Where there is no room it calls slow(receiver, row) with a row that was written
+/// elsewhere; slow sends it, or answers false: that ends it. Returns how many were sent.
 template <typename Row, typename Hash, typename Key, typename Fill, typename Slow>
 size_t write_one_by_one(size_t count, Hash hash, Key& key, Fill& fill, uint32_t receiver_count,
                         FrameCursor* cursors, Slow slow) {
@@ -129,7 +132,9 @@ size_t write_one_by_one(size_t count, Hash hash, Key& key, Fill& fill, uint32_t 
   return count;
 }
 
-/// By `kernel`, or one by one if it is null.
+/// Puts rows[i] at the cursor of partition(hash(key(rows[i])), receiver_count), by the loops of
+/// `kernel`, or one by one if it is null. For a row without room it calls slow(receiver, row),
+/// which sends it, or answers false: that ends it. Returns how many were sent.
 template <typename Row, typename Hash, typename Key, typename Slow>
 size_t scatter_rows(const BlockKernel* kernel, std::span<const Row> rows, Hash hash, Key key,
                     uint32_t receiver_count, FrameCursor* cursors, Slow slow) noexcept {

@@ -5,8 +5,8 @@
 
 namespace faro::detail {
 
-/// Whether no thread of the library runs any more, so that its code may go. Blocks: never for long, for those that are at their
-/// end. Threads: any.
+/// Whether no thread of the library runs any more, so that its code may go. Blocks: never for long;
+/// it waits for threads that are at their end. Threads: any.
 bool all_threads_are_over() noexcept;
 
 }  // namespace faro::detail
