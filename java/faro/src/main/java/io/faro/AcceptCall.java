@@ -17,15 +17,23 @@ final class AcceptCall {
   }
 
   /**
-   * Called by jni/callbacks.cc. Stores poller, sendBytes, receiveBytes and endsWhenBroken in {@code to}.
+   * Called by jni/callbacks.cc. Stores poller, sendBytes, receiveBytes and endsWhenBroken in
+   * {@code to}.
    *
    * @return why there is no channel; null: there is one
    */
-  byte[] accept(byte[] peer, byte[] address, byte[] greeting, int sendBytes, int receiveBytes, int[] to) {
+  byte[] accept(
+      byte[] peer, byte[] address, byte[] greeting, int sendBytes, int receiveBytes, int[] to) {
     try {
       ChannelRequest request =
-          new ChannelRequest(new String(peer, UTF_8), new String(address, UTF_8), greeting, sendBytes, receiveBytes);
-      ChannelAcceptance answer = Objects.requireNonNull(acceptor.accept(request), "the answer of the acceptor");
+          new ChannelRequest(
+              new String(peer, UTF_8),
+              new String(address, UTF_8),
+              greeting,
+              sendBytes,
+              receiveBytes);
+      ChannelAcceptance answer =
+          Objects.requireNonNull(acceptor.accept(request), "the answer of the acceptor");
       to[0] = answer.poller();
       to[1] = answer.sendBytes();
       to[2] = answer.receiveBytes();

@@ -6,8 +6,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
 
 /**
- * Runs a native call that waits in a separate thread, so that its caller need not wait for the result, can be
- * interrupted while it waits, or, if it is a virtual thread, does not hold its carrier.
+ * Runs a native call that waits in a separate thread, so that its caller need not wait for the
+ * result, can be interrupted while it waits, or, if it is a virtual thread, does not hold its
+ * carrier.
  *
  * <p>Threads: any.
  *
@@ -39,7 +40,10 @@ final class Background<T> {
     }
   }
 
-  /** The result as a stage. Its {@link CompletableFuture#cancel} ends the call, whose result is then discarded. */
+  /**
+   * The result as a stage. Its {@link CompletableFuture#cancel} ends the call, whose result is then
+   * discarded.
+   */
   CompletableFuture<T> stage(Consumer<T> discard) {
     CompletableFuture<T> stage = new CompletableFuture<>();
     done.whenComplete(
@@ -62,8 +66,9 @@ final class Background<T> {
   /**
    * Waits for the result.
    *
-   * @throws InterruptedException if the thread is interrupted; the call has then ended without doing anything. If
-   *     the call had just completed, its result is returned and the thread stays interrupted.
+   * @throws InterruptedException if the thread is interrupted; the call has then ended without
+   *     doing anything. If the call had just completed, its result is returned and the thread stays
+   *     interrupted.
    */
   T await() throws InterruptedException {
     try {
@@ -77,7 +82,8 @@ final class Background<T> {
         Thread.currentThread().interrupt();
         return value;
       } catch (CompletionException failed) {
-        if (failed.getCause() instanceof FaroException problem && problem.code() == Code.CANCELLED) {
+        if (failed.getCause() instanceof FaroException problem
+            && problem.code() == Code.CANCELLED) {
           throw interrupted;
         }
         Thread.currentThread().interrupt();

@@ -5,13 +5,15 @@ import java.util.Objects;
 
 /**
  * Rows that were received, where they lie: in the ring, or in memory if they were spilled.
- * {@link ShuffleReceiver#receive} fills it; the same object is used for each call, and nothing is allocated per batch.
+ * {@link ShuffleReceiver#receive} fills it; the same object is used for each call, and nothing is
+ * allocated per batch.
  *
- * <p>A held batch keeps its space in the ring, so release it soon. A worker that holds batches never waits: calls that
- * would wait answer {@link Outcome#HOLDING}. Reading a batch that was released throws {@link Code#WRONG_STATE}; one
- * whose shuffle was closed, {@link Code#CLOSED}. A batch that is held while the session is closed can still be read,
- * until its shuffle is closed. Numbers are little-endian and need no alignment. A peer on the same machine could change
- * the bytes while they are read: load a length once.
+ * <p>A held batch keeps its space in the ring, so release it soon. A worker that holds batches
+ * never waits: calls that would wait answer {@link Outcome#HOLDING}. Reading a batch that was
+ * released throws {@link Code#WRONG_STATE}; one whose shuffle was closed, {@link Code#CLOSED}. A
+ * batch that is held while the session is closed can still be read, until its shuffle is closed.
+ * Numbers are little-endian and need no alignment. A peer on the same machine could change the
+ * bytes while they are read: load a length once.
  *
  * <p>Threads: those of its worker.
  */
@@ -105,23 +107,23 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * Fills the remaining space of a buffer, and moves its position to its limit. With {@code at} 0 and {@link #bytes}
-   * remaining it copies the whole batch. The buffer may be direct; it belongs to the caller, and keeps its contents
-   * when the batch is released.
+   * Fills the remaining space of a buffer, and moves its position to its limit. With {@code at} 0
+   * and {@link #bytes} remaining it copies the whole batch. The buffer may be direct; it belongs to
+   * the caller, and keeps its contents when the batch is released.
    */
   public void getBytes(int at, ByteBuffer to) {
     NativeMemory.get(address(at, to.remaining()), to);
   }
 
   /**
-   * The string that {@link Utf8} has written in {@code count} bytes. Allocates nothing but the string, unless it is
-   * long.
+   * The string that {@link Utf8} has written in {@code count} bytes. Allocates nothing but the
+   * string, unless it is long.
    */
   String getString(int at, int count) {
     return string(address(at, count), count);
   }
 
-  /** The same from an address on. */
+  /** The string that {@link Utf8} has written in {@code count} bytes from an address on. */
   String string(long from, int count) {
     byte[] utf8 = count <= text.length ? text : new byte[count];
     NativeMemory.get(from, utf8, 0, count);
@@ -143,9 +145,9 @@ public final class Batch implements AutoCloseable {
    *
    * <p>{@link #rowOffset} and {@link #rowLength} then say where it lies.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if the row came by reference (see {@link
-   *     RowCodec#immutable}); only an {@link ObjectReceiver} finds the object; {@link Code#PROTOCOL_ERROR}
-   *     if the sender's lengths do not fit its batch
+   * @throws FaroException {@link Code#WRONG_STATE} if the row came by reference (see
+   *     {@link RowCodec#immutable}); only an {@link ObjectReceiver} finds the object;
+   *     {@link Code#PROTOCOL_ERROR} if the sender's lengths do not fit its batch
    */
   public boolean nextRow() {
     boolean found = step();
@@ -156,7 +158,10 @@ public final class Batch implements AutoCloseable {
     return found;
   }
 
-  /** The same, also to a row that is an object: {@link #mark} tells. */
+  /**
+   * Steps to the next row, also to one that is an object: {@link #mark} tells. False after the last
+   * row.
+   */
   boolean step() {
     if (rowsLeft == 0) {
       return false;
@@ -227,14 +232,15 @@ public final class Batch implements AutoCloseable {
     }
   }
 
-  /** As {@link #release}. */
+  /** Releases the memory, as {@link #release} does. */
   @Override
   public void close() {
     release();
   }
 
   /**
-   * Copies the rows to overflow, so that they can be kept without taking space in the ring; for merging.
+   * Copies the rows to overflow, so that they can be kept without taking space in the ring; for
+   * merging.
    *
    * @throws FaroException {@link Code#OVERFLOW_EXHAUSTED}; the batch then stays as it is
    */
@@ -257,7 +263,8 @@ public final class Batch implements AutoCloseable {
   FaroException damaged(String what) {
     return receiver == null
         ? new FaroException(Code.INVALID_ARGUMENT, "the bytes in a row buffer are damaged: " + what)
-        : new FaroException(Code.PROTOCOL_ERROR, "a batch of worker " + sender + " is damaged: " + what);
+        : new FaroException(
+            Code.PROTOCOL_ERROR, "a batch of worker " + sender + " is damaged: " + what);
   }
 
   int number() {
@@ -276,7 +283,7 @@ public final class Batch implements AutoCloseable {
     nextOffset = 0;
   }
 
-  /** The same rows now lie at another address. */
+  /** The rows of this batch now lie at another address. */
   void move(long address) {
     this.address = address;
   }
@@ -290,8 +297,8 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * The address of these bytes of the batch, for codecs that read more than a value or two and check themselves that
-   * they stay within the row.
+   * The address of these bytes of the batch, for codecs that read more than a value or two and
+   * check themselves that they stay within the row.
    */
   long address(int at, int count) {
     owner.enter();
@@ -303,8 +310,8 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * The same for a number of {@code width} bytes. The compiler moves this check out of loops, but not that of
-   * address().
+   * The address of a number of {@code width} bytes in the batch. The compiler moves this check out
+   * of loops, but not that of {@link #address}.
    */
   private long addressOf(int at, int width) {
     owner.enter();
@@ -318,13 +325,15 @@ public final class Batch implements AutoCloseable {
   // Another process wrote the batch: no length in it is trusted.
   private void checkRest(int at, int wanted) {
     if (wanted > bytes - at) {
-      throw damaged("it ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
+      throw damaged(
+          "it ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
     }
   }
 
   private FaroException empty() {
     receiver().shuffle().enter(); // closing empties its batches
-    return new FaroException(Code.WRONG_STATE, "the batch is empty: it was released, or never filled");
+    return new FaroException(
+        Code.WRONG_STATE, "the batch is empty: it was released, or never filled");
   }
 
   @Override

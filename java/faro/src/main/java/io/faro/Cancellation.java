@@ -1,8 +1,9 @@
 package io.faro;
 
 /**
- * Lets another thread end a native call that waits ({@link Session#open}, {@link Session#awaitNode}). A cancellation is
- * final: calls that receive it later do not wait at all.
+ * Lets another thread end a native call that waits ({@link Session#open},
+ * {@link Session#awaitNode}). A cancellation is final: calls that receive it later do not wait at
+ * all.
  *
  * <p>Threads: any. Call {@link #close} when no further call will get it.
  */

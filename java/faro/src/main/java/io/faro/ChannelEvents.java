@@ -5,11 +5,11 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * A batch of events, which {@link Poller#poll} fills again and again. Native code writes the events to memory of this
- * object, from which these methods read: a call per batch, and none per event.
+ * A batch of events, which {@link Poller#poll} fills again and again. Native code writes the events
+ * to memory of this object, from which these methods read: a call per batch, and none per event.
  *
- * <p>Threads: those of the poller that fills it. What its methods say holds until the next poll with this object;
- * {@link #buffer}, offset and length of a frame until that frame is released.
+ * <p>Threads: those of the poller that fills it. What its methods say holds until the next poll
+ * with this object; {@link #buffer}, offset and length of a frame until that frame is released.
  */
 public final class ChannelEvents {
   /** What an event says. */
@@ -43,7 +43,8 @@ public final class ChannelEvents {
    */
   public ChannelEvents(int capacity) {
     if (capacity < 1 || capacity > 1 << 16) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "a capacity of " + capacity + " events is not in 1 … 65536");
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a capacity of " + capacity + " events is not in 1 … 65536");
     }
     NativeLibrary.ensureLoaded();
     this.capacity = capacity;
@@ -63,7 +64,8 @@ public final class ChannelEvents {
 
   /** The channel of event {@code i}, 0 … {@link #count} - 1, as all that follows. */
   public long channel(int i) {
-    return (long) intAt(i, NativePoller.Layout.EVENT_GENERATION) << 32 | intAt(i, NativePoller.Layout.EVENT_INDEX);
+    return (long) intAt(i, NativePoller.Layout.EVENT_GENERATION) << 32
+        | intAt(i, NativePoller.Layout.EVENT_INDEX);
   }
 
   /** What it says. */
@@ -77,14 +79,15 @@ public final class ChannelEvents {
   }
 
   /**
-   * The ring that a frame lies in, as one read-only direct buffer: always the same object for a channel, so use
-   * absolute methods or a duplicate. Its byte order is big-endian, as of any new buffer. A peer on the same machine
-   * could change the bytes while they are read. When the channel has closed and its frames are released there is no memory
-   * behind it any more: an access then throws an {@link IndexOutOfBoundsException}. One by a slice or a
-   * duplicate is answered as behind the end of a mapped file: an {@link InternalError}, at once or soon after.
+   * The ring that a frame lies in, as one read-only direct buffer: always the same object for a
+   * channel, so use absolute methods or a duplicate. Its byte order is big-endian, as of any new
+   * buffer. A peer on the same machine could change the bytes while they are read. When the channel
+   * has closed and its frames are released there is no memory behind it any more: an access then
+   * throws an {@link IndexOutOfBoundsException}. One by a slice or a duplicate is answered as
+   * behind the end of a mapped file: an {@link InternalError}, at once or soon after.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if the event is no frame; {@link Code#CLOSED} if the channel has
-   *     closed and all its frames were released
+   * @throws FaroException {@link Code#WRONG_STATE} if the event is no frame; {@link Code#CLOSED} if
+   *     the channel has closed and all its frames were released
    */
   public ByteBuffer buffer(int i) {
     return rings(i).incoming();

@@ -15,8 +15,10 @@ import java.util.Objects;
  * @param greeting of the dialling side
  * @param sendBytes of the ring towards the peer
  * @param receiveBytes of the ring from the peer
- * @param leastFrameBytes a claim of this many bytes always finds space once the peer has released enough
- * @param endsWhenBroken {@link ChannelSpec#endsWhenBroken}: a side wants it so, or the transport cannot mend it
+ * @param leastFrameBytes a claim of this many bytes always finds space once the peer has released
+ *     enough
+ * @param endsWhenBroken {@link ChannelSpec#endsWhenBroken}: a side wants it so, or the transport
+ *     cannot mend it
  */
 public record ChannelInfo(
     String peer,

@@ -1,7 +1,7 @@
 package io.faro;
 
 /**
- * Of a channel that is open, or is being drained.
+ * What a channel has counted that is open, or is being drained.
  *
  * @param channel as {@link Poller} names it
  * @param poller which one serves it, {@link Poller#index}
@@ -11,4 +11,9 @@ package io.faro;
  * @param traffic what it has carried
  */
 public record ChannelMetrics(
-    long channel, int poller, String peer, String address, String transport, ChannelTraffic traffic) {}
+    long channel,
+    int poller,
+    String peer,
+    String address,
+    String transport,
+    ChannelTraffic traffic) {}

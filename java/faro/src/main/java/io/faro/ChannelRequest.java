@@ -14,7 +14,8 @@ import java.util.Objects;
  * @param sendBytes of the ring towards the peer, as it asks
  * @param receiveBytes of the ring from the peer, as it asks
  */
-public record ChannelRequest(String peer, String address, byte[] greeting, int sendBytes, int receiveBytes) {
+public record ChannelRequest(
+    String peer, String address, byte[] greeting, int sendBytes, int receiveBytes) {
   /** Copies the greeting. */
   public ChannelRequest {
     Objects.requireNonNull(peer, "peer");

@@ -1,7 +1,8 @@
 package io.faro;
 
 /**
- * What channels have carried: one, or many together. Bytes are those of frames, with headers and padding.
+ * What channels have carried: one, or many together. Bytes are those of frames, with headers and
+ * padding.
  *
  * @param framesSent committed
  * @param bytesSent in them

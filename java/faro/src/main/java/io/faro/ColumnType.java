@@ -19,11 +19,14 @@ public enum ColumnType {
   /** A {@link Double}, bit for bit. */
   DOUBLE(Double.class, Double.BYTES),
   /**
-   * A {@link BigDecimal} of up to 18 digits: its unscaled value in a long. {@link Column#decimal} sets
-   * precision and scale.
+   * A {@link BigDecimal} of up to 18 digits: its unscaled value in a long. {@link Column#decimal}
+   * sets precision and scale.
    */
   DECIMAL_18(BigDecimal.class, Long.BYTES),
-  /** The same for up to 38 digits, in 16 bytes. */
+  /**
+   * A {@link BigDecimal} of up to 38 digits: its unscaled value in 16 bytes. {@link Column#decimal}
+   * sets precision and scale.
+   */
   DECIMAL_38(BigDecimal.class, 2 * Long.BYTES),
   /** A {@link String} of any length, as {@link RowCodecs#STRING} writes it. */
   STRING(String.class, 0),
@@ -48,8 +51,9 @@ public enum ColumnType {
     return bytes;
   }
 
-  // A switch, not a method per constant: a schema has columns of many types, and a call with many possible targets is
-  // not inlined. An object that is no value of the type leads to a ClassCastException or a NullPointerException.
+  // A switch, not a method per constant: a schema has columns of many types, and a call with many
+  // possible targets is not inlined. An object that is no value of the type leads to a
+  // ClassCastException or a NullPointerException.
 
   // --- of types with a width, at an address; scale and precision: the column's
 
@@ -62,7 +66,8 @@ public enum ColumnType {
       case LONG -> NativeMemory.putLong(at, (Long) value);
       case FLOAT -> NativeMemory.putInt(at, Float.floatToRawIntBits((Float) value));
       case DOUBLE -> NativeMemory.putLong(at, Double.doubleToRawLongBits((Double) value));
-      case DECIMAL_18 -> NativeMemory.putLong(at, Decimals.toLong((BigDecimal) value, scale, precision));
+      case DECIMAL_18 ->
+          NativeMemory.putLong(at, Decimals.toLong((BigDecimal) value, scale, precision));
       case DECIMAL_38 -> Decimals.putWide(at, (BigDecimal) value, scale, precision);
       default -> throw new AssertionError(this);
     }

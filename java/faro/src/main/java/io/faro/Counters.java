@@ -5,7 +5,10 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 
-/** Counters of Faro, which are always on. Each value is exact; together they are of about the same moment. */
+/**
+ * Counters of Faro, which are always on. Each value is exact; together they are of about the same
+ * moment.
+ */
 public sealed interface Counters
     permits SessionMetrics,
         WorkerMetrics,

@@ -1,8 +1,9 @@
 package io.faro;
 
 /**
- * Threads of Faro. They take nothing over from who happens to start them: neither inheritable thread locals nor the
- * context class loader, which would keep an application in memory for as long as the thread runs.
+ * Threads of Faro. They take nothing over from the thread that happens to start them: neither
+ * inheritable thread locals nor the context class loader, which would keep an application in memory
+ * for as long as the thread runs.
  *
  * <p>Threads: any.
  */
@@ -14,7 +15,7 @@ final class DaemonThread {
     start(name, task, DaemonThread.class);
   }
 
-  /** The same with the loader of that class, whose code it calls. */
+  /** Starts a daemon thread whose context class loader is that of the class whose code it calls. */
   static void start(String name, Runnable task, Class<?> calls) {
     Thread thread = new Thread(null, task, name, 0, false);
     thread.setDaemon(true);

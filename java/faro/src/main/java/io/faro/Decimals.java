@@ -4,7 +4,10 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 
-/** Decimals as whole numbers: their unscaled values, with the decimal point {@code scale} digits from the right. */
+/**
+ * Decimals as whole numbers: their unscaled values, with the decimal point {@code scale} digits
+ * from the right.
+ */
 final class Decimals {
   /** Decimals with up to this many digits fit into a long. */
   static final int LONG_DIGITS = 18;
@@ -26,7 +29,7 @@ final class Decimals {
   }
 
   /**
-   * Of {@code precision} digits, at most 18.
+   * The unscaled value of a decimal of {@code precision} digits, at most 18.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
    */
@@ -45,7 +48,7 @@ final class Decimals {
   }
 
   /**
-   * Of {@code precision} digits, at most 38, in 16 bytes.
+   * Puts the unscaled value of a decimal of {@code precision} digits, at most 38, in 16 bytes.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if digits would be lost
    */
@@ -96,6 +99,7 @@ final class Decimals {
   private static FaroException unfit(BigDecimal value, int scale, int precision) {
     return new FaroException(
         Code.INVALID_ARGUMENT,
-        value + " has too many digits, more than " + precision + ", or more than " + scale + " behind the point");
+        value + " has too many digits, more than " + precision + ", or more than " + scale
+            + " behind the point");
   }
 }

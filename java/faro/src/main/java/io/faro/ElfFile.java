@@ -7,13 +7,14 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
 /**
- * Checks by its header whether a shared library is complete: a truncated file crashes the system's loader, and with it
- * the JVM.
+ * Checks by its header whether a shared library is complete: a truncated file crashes the system's
+ * loader, and with it the JVM.
  */
 final class ElfFile {
   private static final int HEADER_BYTES = 64;
   private static final int MAGIC = 0x464c457f; // 0x7f E L F
-  // Offsets in the header of a 64-bit file: where the section headers begin, the size of each, and their number.
+  // Offsets in the header of a 64-bit file: where the section headers begin, the size of each, and
+  // their number.
   private static final int SECTIONS_OFFSET = 0x28;
   private static final int SECTION_BYTES = 0x3a;
   private static final int SECTION_COUNT = 0x3c;

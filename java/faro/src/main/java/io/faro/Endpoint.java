@@ -9,19 +9,20 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Listens for peers, and carries the channels to them: frames between two peers, for engines with a flow control, a
- * failure model and a scheduler of their own. There is no cluster, there are no queries and no workers: peers come and
- * go, and the ring of a channel is its flow control.
+ * Listens for peers, and carries the channels to them: frames between two peers, for engines with a
+ * flow control, a failure model and a scheduler of their own. There is no cluster, there are no
+ * queries and no workers: peers come and go, and the ring of a channel is its flow control.
  *
- * <p>Of its {@link SessionConfig} it uses {@code cluster.listen} (127.0.0.1:0 unless set), {@code cluster.id},
- * {@code security.*}, {@code transport}, {@code shm.folder}, {@code verbs.*}, {@code memory.limit_bytes}, {@code connect.timeout_ms},
- * {@code close.timeout_ms}, {@code liveness.timeout_ms}, {@code link.mend_ms}, {@code channel.*}, {@code wait.*},
+ * <p>Of its {@link SessionConfig} it uses {@code cluster.listen} (127.0.0.1:0 unless set),
+ * {@code cluster.id}, {@code security.*}, {@code transport}, {@code shm.folder}, {@code verbs.*},
+ * {@code memory.limit_bytes}, {@code connect.timeout_ms}, {@code close.timeout_ms},
+ * {@code liveness.timeout_ms}, {@code link.mend_ms}, {@code channel.*}, {@code wait.*},
  * {@code counters.folder} and {@code metrics.*}.
  *
- * <p>The rings of a channel are given back when it has ended ({@link Poller}). What else it has of native memory stays until
- * nobody refers to the endpoint and its pollers any more. One that nobody refers to and that was not closed was forgotten: it is closed some time
- * after, and a warning in the log tells where it was opened. As long as it is open, what its acceptor refers to is
- * kept.
+ * <p>The rings of a channel are given back when it has ended ({@link Poller}). What else it has of
+ * native memory stays until nobody refers to the endpoint and its pollers any more. One that nobody
+ * refers to and that was not closed was forgotten: it is closed some time after, and a warning in
+ * the log tells where it was opened. As long as it is open, what its acceptor refers to is kept.
  *
  * <p>Threads: any.
  */
@@ -43,7 +44,10 @@ public final class Endpoint implements AutoCloseable {
     Session.CLEANER.register(this, open);
   }
 
-  /** Listens, with one poller, and accepts every channel. As {@link #open(SessionConfig, EndpointSpec)}. */
+  /**
+   * Listens, with one poller, and accepts every channel. As
+   * {@link #open(SessionConfig, EndpointSpec)}.
+   */
   public static Endpoint open(SessionConfig config) {
     return open(config, new EndpointSpec());
   }
@@ -52,8 +56,8 @@ public final class Endpoint implements AutoCloseable {
    * Listens. Never blocks for long.
    *
    * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#INVALID_ARGUMENT} (the spec),
-   *     {@link Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT},
-   *     {@link Code#SYSTEM_ERROR}
+   *     {@link Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE},
+   *     {@link Code#RESOURCE_LIMIT}, {@link Code#SYSTEM_ERROR}
    */
   public static Endpoint open(SessionConfig config, EndpointSpec spec) {
     Objects.requireNonNull(config, "config");
@@ -75,7 +79,8 @@ public final class Endpoint implements AutoCloseable {
                 spec.channelLimit(),
                 spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()),
                 spec.answerToOthers());
-        return new Endpoint(FaroException.checked(handle), spec.pollerCount(), new Throwable("opened here"));
+        return new Endpoint(
+            FaroException.checked(handle), spec.pollerCount(), new Throwable("opened here"));
       } finally {
         Arrays.fill(settings, (byte) 0);
       }
@@ -83,10 +88,12 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * What each of these channels would take of {@code memory.limit_bytes} on this side, in bytes: its rings, and the native
-   * memory that this process has for it beside them (some KiB, with TLS some 25 KiB per connection), over that of the transports
-   * which takes most, of those that the configuration allows and that work here. An engine that makes its rings so small that as many channels fit as it expects asks this first. Sizes of rings
-   * have to be given. Listens nowhere; blocks for opening RDMA devices.
+   * What each of these channels would take of {@code memory.limit_bytes} on this side, in bytes:
+   * its rings, and the native memory that this process has for it beside them (some KiB, with TLS
+   * some 25 KiB per connection), over that of the transports which takes most, of those that the
+   * configuration allows and that work here. An engine that makes its rings so small that as many
+   * channels fit as it expects asks this first. Sizes of rings have to be given. Listens nowhere;
+   * blocks for opening RDMA devices.
    *
    * @return one number for each of the channels
    * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#INVALID_ARGUMENT} (a size),
@@ -145,10 +152,10 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * Closes all channels at once, tells the peers, and stops the network thread. Drain channels first to lose nothing.
-   * Every wait of a poller ends. Frames that were not released can still be read; {@link Poller} says what else can be
-   * called. Closing twice is fine. Blocks at most {@code close.timeout_ms}; no interrupt ends
-   * it.
+   * Closes all channels at once, tells the peers, and stops the network thread. Drain channels
+   * first to lose nothing. Every wait of a poller ends. Frames that were not released can still be
+   * read; {@link Poller} says what else can be called. Closing twice is fine. Blocks at most
+   * {@code close.timeout_ms}; no interrupt ends it.
    */
   @Override
   public void close() {
@@ -172,9 +179,13 @@ public final class Endpoint implements AutoCloseable {
 
   /** Writes {@code memoryBytes} and returns 0, or the negative code. */
   private static native int channelMemory(
-      byte[] settings, boolean environment, int[] sendBytes, int[] receiveBytes, long[] memoryBytes);
+      byte[] settings,
+      boolean environment,
+      int[] sendBytes,
+      int[] receiveBytes,
+      long[] memoryBytes);
 
-  /** The handle, or the negative code. {@code acceptor}: null, or who is asked for channels. */
+  /** The handle, or the negative code. {@code acceptor}: null, or what is asked for channels. */
   private static native long open(
       byte[] settings,
       boolean environment,

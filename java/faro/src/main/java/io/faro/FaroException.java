@@ -4,8 +4,8 @@ import java.util.Optional;
 import java.util.OptionalInt;
 
 /**
- * Every failure of Faro. {@link #code} says what went wrong, {@link #category} how to react, and {@link #node}, {@link
- * #query} and {@link #stage} what it concerns, if that is known.
+ * Every failure of Faro. {@link #code} says what went wrong, {@link #category} how to react, and
+ * {@link #node}, {@link #query} and {@link #stage} what it concerns, if that is known.
  */
 public final class FaroException extends RuntimeException {
   private static final long serialVersionUID = 1L;
@@ -13,7 +13,8 @@ public final class FaroException extends RuntimeException {
   private static final long[] NOWHERE = {-1, -1, 0, 0, 0};
 
   private final Code code;
-  private final long[] place; // node, stage: -1 if there is none; counter, 0 if there is no query, incarnation, issuer
+  // Node and stage, -1 if there is none; counter, 0 if there is no query, incarnation and issuer.
+  private final long[] place;
 
   FaroException(Code code, String message) {
     this(code, message, NOWHERE);
@@ -63,7 +64,9 @@ public final class FaroException extends RuntimeException {
 
   /** The query that has failed, or that the call was about. */
   public Optional<QueryId> query() {
-    return place[2] == 0 ? Optional.empty() : Optional.of(new QueryId(place[2], place[3], (int) place[4]));
+    return place[2] == 0
+        ? Optional.empty()
+        : Optional.of(new QueryId(place[2], place[3], (int) place[4]));
   }
 
   /** The stage in which the query has failed, or that the call was about. */

@@ -5,9 +5,9 @@ import java.nio.channels.AsynchronousCloseException;
 import java.nio.channels.spi.AbstractInterruptibleChannel;
 
 /**
- * Ends the native waits of one worker or poller at once when their thread is interrupted. An interruptible channel is the only
- * way that the JDK offers to be told of an interrupt. Each interrupt closes the channel, and the next wait makes a new
- * one.
+ * Ends the native waits of one worker or poller at once when their thread is interrupted. An
+ * interruptible channel is the only way that the JDK offers to be told of an interrupt. Each
+ * interrupt closes the channel, and the next wait makes a new one.
  *
  * <p>Threads: its owner's.
  */

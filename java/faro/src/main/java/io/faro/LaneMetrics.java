@@ -1,7 +1,8 @@
 package io.faro;
 
 /**
- * Counters of one lane, from one worker to another, at least one of them on this node; its rings are added up.
+ * Counters of one lane, from one worker to another, at least one of them on this node; its rings
+ * are added up.
  *
  * @param sender number of the worker
  * @param receiver number of the worker

@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Counters of the link to one node; its lanes are added up. Counters of the network device are 0 for transports that
- * have none.
+ * Counters of the link to one node; its lanes are added up. Counters of the network device are 0
+ * for transports that have none.
  *
  * @param node number of the peer
  * @param transport {@code shm}, {@code tcp}, {@code verbs}; {@code local} for this node itself

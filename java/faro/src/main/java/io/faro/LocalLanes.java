@@ -51,7 +51,8 @@ final class LocalLanes {
     if (from[sender] == null) {
       if (!references.isLocal(sender)) {
         throw new FaroException(
-            Code.PROTOCOL_ERROR, "worker " + sender + " of another node has sent a row of negative length");
+            Code.PROTOCOL_ERROR,
+            "worker " + sender + " of another node has sent a row of negative length");
       }
       from[sender] = references.lane(spec, sender, worker);
     }

@@ -7,8 +7,9 @@ import java.util.logging.Logger;
 /**
  * Where log lines go: the {@link System.Logger} named {@code io.faro}.
  *
- * <p>Where that is one of {@code java.util.logging}, which names the class that calls it as a line's source, records are
- * made here, without one: a line comes from native code, and the name of the logger says all that is known.
+ * <p>Where that is one of {@code java.util.logging}, which names the class that calls it as a
+ * line's source, records are made here, without one: a line comes from native code, and the name of
+ * the logger says all that is known.
  *
  * <p>Threads: any.
  */
@@ -21,7 +22,9 @@ interface LogOutput {
   /** What this JVM uses. */
   static LogOutput find() {
     String finder = System.LoggerFinder.getLoggerFinder().getClass().getName();
-    return finder.equals("sun.util.logging.internal.LoggingProviderImpl") ? new OfJavaLogging() : new OfSystem();
+    return finder.equals("sun.util.logging.internal.LoggingProviderImpl")
+        ? new OfJavaLogging()
+        : new OfSystem();
   }
 
   /** Any logger. */
@@ -52,7 +55,7 @@ interface LogOutput {
       logger.log(record);
     }
 
-    // As System.Logger.Level says.
+    // The level that stands for it, as System.Logger.Level says.
     private static Level levelOf(System.Logger.Level level) {
       return switch (level) {
         case DEBUG -> Level.FINE;

@@ -3,8 +3,8 @@ package io.faro;
 import java.util.Objects;
 
 /**
- * Sends rows that are one long each, written in place in the outgoing rings. Nothing is allocated and
- * no native call is made per row.
+ * Sends rows that are one long each, written in place in the outgoing rings. Nothing is allocated
+ * and no native call is made per row.
  *
  * <p>Waiting, answers, threads and errors are those of {@link ShuffleSender}.
  */
@@ -28,23 +28,26 @@ public final class LongSender {
     return put(receiver, row) ? Outcome.DONE : sendAfterRoom(receiver, row, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says. */
+  /** Sends one row, waiting for room as long as {@code wait} says. */
   @CheckReturnValue
   public <X extends Exception> Outcome send(int receiver, long row, Wait<X> wait) throws X {
     return put(receiver, row) ? Outcome.DONE : sendAfterRoom(receiver, row, wait);
   }
 
   /**
-   * Sends one row if the open frame of its receiver has room for it. False: nothing was done; {@link #send} then opens
-   * the next frame, or says why it cannot. Never waits. This is the fastest way to send row by row: a loop of nothing
-   * else contains no call, so the compiler keeps everything in registers.
+   * Sends one row if the open frame of its receiver has room for it. False: nothing was done;
+   * {@link #send} then opens the next frame, or says why it cannot. Never waits. This is the
+   * fastest way to send row by row: a loop of nothing else contains no call, so the compiler keeps
+   * everything in registers.
    *
    * <pre>{@code
    * do {
    *   while (at < end && sender.put(receiverOf(rows[at]), rows[at])) {
    *     at++;
    *   }
-   * } while (at < end && sender.send(receiverOf(rows[at]), rows[at], Wait.NONE) == Outcome.DONE && ++at < end);
+   * } while (at < end
+   *     && sender.send(receiverOf(rows[at]), rows[at], Wait.NONE) == Outcome.DONE
+   *     && ++at < end);
    * }</pre>
    */
   @CheckReturnValue
@@ -64,20 +67,27 @@ public final class LongSender {
   }
 
   /**
-   * Sends rows[from … to-1], each to the receiver of its value as key. One native call per 1024 rows.
+   * Sends rows[from … to-1], each to the receiver of its value as key. One native call per 1024
+   * rows.
    *
    * @return how many rows were taken; if fewer than all, {@link #stoppedBy} says why
-   * @throws InterruptedException if the thread is interrupted meanwhile; some rows may have been sent
+   * @throws InterruptedException if the thread is interrupted meanwhile; some rows may have been
+   *     sent
    */
   @CheckReturnValue
-  public int sendAll(long[] rows, int from, int to, Partition partition) throws InterruptedException {
+  public int sendAll(long[] rows, int from, int to, Partition partition)
+      throws InterruptedException {
     return sendAll(rows, from, to, partition, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says, for all rows together. */
+  /**
+   * Sends rows[from … to-1], each to the receiver of its value as key, waiting for room as long
+   * as {@code wait} says, for all rows together. Answers how many rows were taken; if fewer than
+   * all, {@link #stoppedBy} says why.
+   */
   @CheckReturnValue
-  public <X extends Exception> int sendAll(long[] rows, int from, int to, Partition partition, Wait<X> wait)
-      throws X {
+  public <X extends Exception> int sendAll(
+      long[] rows, int from, int to, Partition partition, Wait<X> wait) throws X {
     Objects.requireNonNull(rows, "rows");
     Objects.requireNonNull(partition, "partition");
     Objects.requireNonNull(wait, "wait");
@@ -98,7 +108,7 @@ public final class LongSender {
     return taken;
   }
 
-  // As many as there is room for.
+  // Sends as many rows as there is room for; the others stay.
   private int sendStaged(long[] rows, int from, int to, Partition partition) {
     Objects.checkFromToIndex(from, to, rows.length);
     int taken = 0;
@@ -119,7 +129,8 @@ public final class LongSender {
     return stoppedBy;
   }
 
-  private <X extends Exception> Outcome sendAfterRoom(int receiver, long row, Wait<X> wait) throws X {
+  private <X extends Exception> Outcome sendAfterRoom(int receiver, long row, Wait<X> wait)
+      throws X {
     Outcome outcome = sender.makeRoom(receiver, Long.BYTES, wait);
     if (outcome == Outcome.DONE && !put(receiver, row)) {
       drop(row);
@@ -127,7 +138,8 @@ public final class LongSender {
     return outcome;
   }
 
-  // If a receiver has stopped while others have not, there is no room for its rows: they are dropped, and counted.
+  // If a receiver has stopped while others have not, there is no room for its rows: they are
+  // dropped, and counted.
   private void drop(long row) {
     NativeMemory.putLong(sender.apart(), row);
     sender.commitApart(Long.BYTES);

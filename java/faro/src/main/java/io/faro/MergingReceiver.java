@@ -4,8 +4,8 @@ import java.util.Comparator;
 import java.util.Iterator;
 
 /**
- * Merges the objects of all senders, each of which sends them in order, into one ordered stream. Made by {@link
- * ObjectShuffle#merge} or {@link ShuffleReceiver#merge}.
+ * Merges the objects of all senders, each of which sends them in order, into one ordered stream.
+ * Made by {@link ObjectShuffle#merge} or {@link ShuffleReceiver#merge}.
  *
  * <pre>{@code
  * for (Order order : shuffle.receiver().merge(ORDERS, Comparator.comparing(Order::day))) {
@@ -13,14 +13,15 @@ import java.util.Iterator;
  * }
  * }</pre>
  *
- * <p>Equal objects are ordered by the position of their senders in {@link ShuffleSpec#senders}; those of one sender stay in
- * the order in which they were sent. The receiver holds at most one batch of each sender. Before the worker waits, it copies
- * these batches to overflow memory, so that it holds no ring while it waits. Each object costs log2(senders) + 1
- * comparisons.
+ * <p>Equal objects are ordered by the position of their senders in {@link ShuffleSpec#senders};
+ * those of one sender stay in the order in which they were sent. The receiver holds at most one
+ * batch of each sender. Before the worker waits, it copies these batches to overflow memory, so
+ * that it holds no ring while it waits. Each object costs log2(senders) + 1 comparisons.
  *
- * <p>Threads: those of the worker. Valid as long as its shuffle is open; nothing else may receive from it meanwhile.
- * Errors: {@link Code#INVALID_ARGUMENT} if the objects of a sender are not in order, {@link Code#OVERFLOW_EXHAUSTED} if
- * there is no overflow memory: then cancel the query, or close the shuffle, which cancels it.
+ * <p>Threads: those of the worker. Valid as long as its shuffle is open; nothing else may receive
+ * from it meanwhile. Errors: {@link Code#INVALID_ARGUMENT} if the objects of a sender are not in
+ * order, {@link Code#OVERFLOW_EXHAUSTED} if there is no overflow memory: then cancel the query, or
+ * close the shuffle, which cancels it.
  *
  * @param <T> the type of the objects
  */
@@ -41,8 +42,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
 
   private final Stream<T>[] streams; // by place of the sender
   private final Comparator<? super T> order;
-  // A loser tree: the loser of each match, with the overall winner in [0]. Node n has the children 2n and 2n + 1; nodes
-  // from streams.length on are the streams.
+  // A loser tree: the loser of each match, with the overall winner in [0]. Node n has the children
+  // 2n and 2n + 1; nodes from streams.length on are the streams.
   private final int[] losers;
   private int begun; // streams whose first object, or end, has come
   private boolean isTaken; // the winner's object was handed out, so its next one is needed
@@ -50,7 +51,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
   private long begin; // when the call has begun to wait; 0: not yet
 
   @SuppressWarnings({"unchecked", "rawtypes"})
-  MergingReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int[] senders, Comparator<? super T> order) {
+  MergingReceiver(
+      ShuffleReceiver receiver, RowCodec<T> codec, int[] senders, Comparator<? super T> order) {
     this.order = order;
     streams = new Stream[senders.length];
     for (int i = 0; i < senders.length; i++) {
@@ -62,8 +64,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
   /**
    * Steps to the next object, waiting for it.
    *
-   * @return DONE: {@link #get} has it; END_OF_STREAM: every sender has finished, and all objects were handed out;
-   *     HOLDING: the worker holds batches other than those of this receiver
+   * @return DONE: {@link #get} has it; END_OF_STREAM: every sender has finished, and all objects
+   *     were handed out; HOLDING: the worker holds batches other than those of this receiver
    */
   @CheckReturnValue
   public Outcome next() throws InterruptedException {
@@ -71,7 +73,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if the next object is not known by then.
+   * Steps to the next object, waiting for it as long as {@code wait} says: WOULD_WAIT or DEADLINE
+   * if it is not known by then.
    */
   @CheckReturnValue
   public <X extends Exception> Outcome next(Wait<X> wait) throws X {
@@ -113,8 +116,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * All objects that are still to come; waits for them as {@link #next}. Its methods throw as those of {@link
-   * ObjectReceiver#iterator}.
+   * All objects that are still to come; waits for them as {@link #next}. Its methods throw as those
+   * of {@link ObjectReceiver#iterator}.
    */
   @Override
   public Iterator<T> iterator() {
@@ -140,7 +143,8 @@ public final class MergingReceiver<T> implements Iterable<T> {
       T next = stream.objects.get();
       if (stream.hasHead && order.compare(stream.head, next) > 0) {
         throw new FaroException(
-            Code.INVALID_ARGUMENT, "the objects of worker " + stream.sender + " are not sent in the order of the merge");
+            Code.INVALID_ARGUMENT,
+            "the objects of worker " + stream.sender + " are not sent in the order of the merge");
       }
       stream.head = next;
       stream.hasHead = true;

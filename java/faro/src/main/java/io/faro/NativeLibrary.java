@@ -51,8 +51,8 @@ final class NativeLibrary {
         + ("amd64".equals(processor) ? "x86_64" : processor);
   }
 
-  // The result must not depend on who asks first: if an interrupt closes the files that the thread reads and writes, it
-  // begins again.
+  // The result must not depend on who asks first: if an interrupt closes the files that the thread
+  // reads and writes, it begins again.
   private static FaroException load() {
     boolean interrupted = false;
     try {
@@ -96,7 +96,8 @@ final class NativeLibrary {
       String wanted = jarBuildId();
       String found = new String(buildId(), UTF_8);
       if (!found.equals(wanted)) {
-        return unavailable(tried, "the library is of build " + found + ", the jar of build " + wanted);
+        return unavailable(
+            tried, "the library is of build " + found + ", the jar of build " + wanted);
       }
       bind();
       return null;
@@ -109,10 +110,15 @@ final class NativeLibrary {
     }
   }
 
-  /** What is said of a jar that has no library of that platform, but of these, which may be none. */
+  /**
+   * What is said of a jar that has no library of that platform, but of these, which may be none.
+   */
   static String absent(String platform, String platforms) {
-    return "this jar has no library for the platform " + platform
-        + (platforms.isEmpty() ? ", and none for any other: it was packed without libraries" : ", only for " + platforms);
+    return "this jar has no library for the platform "
+        + platform
+        + (platforms.isEmpty()
+            ? ", and none for any other: it was packed without libraries"
+            : ", only for " + platforms);
   }
 
   private static void load(Path file, FileChannel channel) throws IOException {
@@ -153,7 +159,9 @@ final class NativeLibrary {
 
   static native void lastErrorPlace(long[] to);
 
-  /** Whether native code has loaded a transport from this path, which need not be there any more. */
+  /**
+   * Whether native code has loaded a transport from this path, which need not be there any more.
+   */
   static native boolean hasLoaded(byte[] path);
 
   /** Registers the natives of all other classes. */

@@ -8,15 +8,17 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 
 /**
- * Passes Faro's log lines to the {@link System.Logger} {@code io.faro}. A daemon thread takes them from a native queue,
- * so that neither the network thread nor a worker ever waits for a logger. It runs as long as somebody uses Faro: a session
- * or an endpoint that is open, or a call. After that it ends, so that the class loader of Faro can be collected.
+ * Passes Faro's log lines to the {@link System.Logger} {@code io.faro}. A daemon thread takes them
+ * from a native queue, so that neither the network thread nor a worker ever waits for a logger. It
+ * runs as long as somebody uses Faro: a session or an endpoint that is open, or a call. After that
+ * it ends, so that the class loader of Faro can be collected.
  *
  * <p>{@code FARO_LOG_LEVEL} sets which lines are logged (debug, info, warning, error, off;
  * default: warning). Threads: any.
  */
 final class NativeLog {
-  // Held from taking lines until they are written, so that drain() waits for lines that another thread has taken.
+  // Held from taking lines until they are written, so that drain() waits for lines that another
+  // thread has taken.
   private static final ReentrantLock WRITING = new ReentrantLock();
   private static final long DRAIN_LIMIT_MS = 1000;
 
@@ -52,7 +54,10 @@ final class NativeLog {
     }
   }
 
-  /** Ends what {@link #enter} has begun. What was logged before has been written, as {@link #drain} says. */
+  /**
+   * Ends what {@link #enter} has begun. What was logged before has been written, as {@link #drain}
+   * says.
+   */
   static void leave() {
     drain();
     synchronized (NativeLog.class) {
@@ -62,7 +67,9 @@ final class NativeLog {
     }
   }
 
-  /** Enters for what is opened, which leaves when it is closed. If it is not opened, leaves here. */
+  /**
+   * Enters for what is opened, which leaves when it is closed. If it is not opened, leaves here.
+   */
   static <T> T opening(Supplier<T> open) {
     enter();
     T opened = null;
@@ -77,8 +84,8 @@ final class NativeLog {
   }
 
   /**
-   * Returns when everything logged before has been written. Waits at most a second for a logger that does not return:
-   * it may be waiting for the caller.
+   * Returns when everything logged before has been written. Waits at most a second for a logger
+   * that does not return: it may be waiting for the caller.
    */
   static void drain() {
     try {

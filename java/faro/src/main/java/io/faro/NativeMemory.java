@@ -14,23 +14,25 @@ import java.nio.ReadOnlyBufferException;
 import java.util.Locale;
 
 /**
- * Memory outside the Java heap, by its address: rings, frames, and the cursors of open frames. Once compiled, an access
- * is one machine instruction, whereas a {@code ByteBuffer} checks its class, its scope, its byte order and its bounds
- * each time.
+ * Memory outside the Java heap, by its address: rings, frames, and the cursors of open frames. Once
+ * compiled, an access is one machine instruction, whereas a {@code ByteBuffer} checks its class,
+ * its scope, its byte order and its bounds each time.
  *
- * <p>No bounds are checked here: a wrong address crashes the JVM or corrupts its memory. Callers access only what lies
- * between two addresses that native code has given them, and only as long as these are valid. Numbers are
- * little-endian, as on every platform that Faro supports, and need no alignment.
+ * <p>No bounds are checked here: a wrong address crashes the JVM or corrupts its memory. Callers
+ * access only what lies between two addresses that native code has given them, and only as long as
+ * these are valid. Numbers are little-endian, as on every platform that Faro supports, and need no
+ * alignment.
  *
- * <p>It uses {@code sun.misc.Unsafe} where the JDK does not warn of that, because it adds nothing to the start of a
- * JVM. On later JDKs it uses the foreign memory API (JEP 454) through method handles, because this is compiled for Java
- * 17.
+ * <p>It uses {@code sun.misc.Unsafe} where the JDK does not warn of that, because it adds nothing
+ * to the start of a JVM. On later JDKs it uses the foreign memory API (JEP 454) through method
+ * handles, because this is compiled for Java 17.
  *
  * <p>Threads: any.
  */
 @SuppressWarnings("removal")
 final class NativeMemory {
-  private static final int UNSAFE_WARNS = 24; // the first feature release that prints a warning when it is used
+  // The first feature release that prints a warning when it is used.
+  private static final int UNSAFE_WARNS = 24;
   private static final boolean FOREIGN = Runtime.version().feature() >= UNSAFE_WARNS;
   private static final sun.misc.Unsafe UNSAFE = FOREIGN ? null : unsafe();
   private static final long BYTES_BEGIN = sun.misc.Unsafe.ARRAY_BYTE_BASE_OFFSET;
@@ -175,7 +177,8 @@ final class NativeMemory {
   /** Copies {@code count} longs into an array; the caller has checked that they fit. */
   static void get(long address, long[] to, int index, int count) {
     if (!FOREIGN) {
-      UNSAFE.copyMemory(null, address, to, LONGS_BEGIN + (long) index * Long.BYTES, (long) count * Long.BYTES);
+      UNSAFE.copyMemory(
+          null, address, to, LONGS_BEGIN + (long) index * Long.BYTES, (long) count * Long.BYTES);
       return;
     }
     try {
@@ -188,7 +191,8 @@ final class NativeMemory {
   /** Copies {@code count} longs of an array; the caller has checked that they are there. */
   static void put(long address, long[] from, int index, int count) {
     if (!FOREIGN) {
-      UNSAFE.copyMemory(from, LONGS_BEGIN + (long) index * Long.BYTES, null, address, (long) count * Long.BYTES);
+      UNSAFE.copyMemory(
+          from, LONGS_BEGIN + (long) index * Long.BYTES, null, address, (long) count * Long.BYTES);
       return;
     }
     try {
@@ -242,7 +246,10 @@ final class NativeMemory {
     from.position(from.limit());
   }
 
-  /** The address where a direct buffer begins, whatever its position. Valid as long as the buffer is reachable. */
+  /**
+   * The address where a direct buffer begins, whatever its position. Valid as long as the buffer is
+   * reachable.
+   */
   static long address(ByteBuffer direct) {
     if (!FOREIGN) {
       return UNSAFE.getLong(direct, BufferAddress.OFFSET);
@@ -328,28 +335,47 @@ final class NativeMemory {
 
     /** (address, value) void. */
     private MethodHandle put(Class<?> value) throws ReflectiveOperationException {
-      return segment("set", methodType(void.class, layoutOf(value), long.class, value), layout(value));
+      return segment(
+          "set", methodType(void.class, layoutOf(value), long.class, value), layout(value));
     }
 
     /** (address, array, index, count) void. */
     private MethodHandle copyTo(Class<?> element) throws ReflectiveOperationException {
       MethodHandle copy =
-          copyOf(methodType(void.class, segmentType, layoutType, long.class, Object.class, int.class, int.class));
+          copyOf(
+              methodType(
+                  void.class,
+                  segmentType,
+                  layoutType,
+                  long.class,
+                  Object.class,
+                  int.class,
+                  int.class));
       return MethodHandles.insertArguments(copy, 0, everything, layout(element));
     }
 
     /** (array, index, address, count) void. */
     private MethodHandle copyFrom(Class<?> element) throws ReflectiveOperationException {
       MethodHandle copy =
-          copyOf(methodType(void.class, Object.class, int.class, segmentType, layoutType, long.class, int.class));
+          copyOf(
+              methodType(
+                  void.class,
+                  Object.class,
+                  int.class,
+                  segmentType,
+                  layoutType,
+                  long.class,
+                  int.class));
       return MethodHandles.insertArguments(copy, 2, everything, layout(element));
     }
 
     /** (from, to, bytes) void. */
     private MethodHandle copy() throws ReflectiveOperationException {
       MethodHandle copy =
-          copyOf(methodType(void.class, segmentType, long.class, segmentType, long.class, long.class));
-      return MethodHandles.insertArguments(MethodHandles.insertArguments(copy, 0, everything), 1, everything);
+          copyOf(
+              methodType(void.class, segmentType, long.class, segmentType, long.class, long.class));
+      return MethodHandles.insertArguments(
+          MethodHandles.insertArguments(copy, 0, everything), 1, everything);
     }
 
     private MethodHandle copyOf(MethodType signature) throws ReflectiveOperationException {
@@ -373,7 +399,8 @@ final class NativeMemory {
     private static Class<?> layoutOf(Class<?> value) throws ReflectiveOperationException {
       String name = value.getName();
       return Class.forName(
-          "java.lang.foreign.ValueLayout$Of" + Character.toUpperCase(name.charAt(0)) + name.substring(1));
+          "java.lang.foreign.ValueLayout$Of" + Character.toUpperCase(name.charAt(0))
+              + name.substring(1));
     }
 
     private Object layout(Class<?> value) throws ReflectiveOperationException {

@@ -8,7 +8,10 @@ import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/** Reads the snapshots of jni/metrics.cc: each value, and each text, in the order in which it stands there. */
+/**
+ * Reads the snapshots of jni/metrics.cc: each value, and each text, in the order in which it stands
+ * there.
+ */
 final class NativeMetrics {
   private final long[] values;
   private final Iterator<String> texts; // of links or channels
@@ -19,7 +22,7 @@ final class NativeMetrics {
     texts = lines.lines().iterator();
   }
 
-  /** Of numbers, and lines of text. */
+  /** Reads what native code has told: numbers, and lines of text. */
   private NativeMetrics(Object[] told) {
     this((long[]) told[0], new String((byte[]) told[1], UTF_8));
   }
@@ -33,7 +36,10 @@ final class NativeMetrics {
     return new NativeMetrics(told).session();
   }
 
-  /** Of the shuffles of a query that the session with this handle knows; throws {@link Code#SESSION_CLOSED}. */
+  /**
+   * The metrics of a query's shuffles that the session with this handle knows; throws
+   * {@link Code#SESSION_CLOSED}.
+   */
   static List<ShuffleMetrics> ofQuery(long session, QueryId query) {
     NativeMetrics read =
         ofShuffles(shuffles(session, query.counter(), query.incarnation(), query.issuer()));
@@ -44,12 +50,12 @@ final class NativeMetrics {
     return List.copyOf(all);
   }
 
-  /** Of the shuffle with this handle, which may be closed, but not destroyed. */
+  /** The metrics of the shuffle with this handle, which may be closed, but not destroyed. */
   static ShuffleMetrics ofShuffle(long shuffle, QueryId query) {
     return ofShuffles(shuffle(shuffle)).shuffle(query);
   }
 
-  /** Of the endpoint with this handle, which may be closed, but not destroyed. */
+  /** The metrics of the endpoint with this handle, which may be closed, but not destroyed. */
   static EndpointMetrics ofEndpoint(long endpoint) {
     NativeMetrics read = new NativeMetrics(endpoint(endpoint));
     FaroException.checked(read.value());
@@ -140,6 +146,9 @@ final class NativeMetrics {
 
   private static native long[] shuffle(long shuffle);
 
-  /** The numbers, of which the first is negative if it failed; and peer, address and transport of each channel, a line each. */
+  /**
+   * The numbers, of which the first is negative if it failed; and peer, address and transport of
+   * each channel, a line each.
+   */
   private static native Object[] endpoint(long endpoint);
 }

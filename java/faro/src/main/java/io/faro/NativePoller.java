@@ -3,8 +3,8 @@ package io.faro;
 import java.nio.ByteBuffer;
 
 /**
- * The native side of a poller. Most natives belong to the object, so that the JVM keeps it, and with it the endpoint,
- * as long as a call is under way: nothing native is destroyed before.
+ * The native side of a poller. Most natives belong to the object, so that the JVM keeps it, and
+ * with it the endpoint, as long as a call is under way: nothing native is destroyed before.
  *
  * <p>Threads: those of the poller, except where said.
  */
@@ -67,8 +67,8 @@ final class NativePoller {
   private native long claimAddress(long handle);
 
   /**
-   * Stores the channel in {@code to}. Returns zero or the negative code, as all others that return an int and say
-   * nothing else.
+   * Stores the channel in {@code to}. Returns zero or the negative code, as all others that return
+   * an int and say nothing else.
    */
   native int connect(
       long handle,
@@ -84,15 +84,21 @@ final class NativePoller {
   native int status(long handle, long channel);
 
   /**
-   * Stores peer, address, transport and greeting; and sendBytes, receiveBytes, leastFrameBytes, whether it was dialled,
-   * and endsWhenBroken.
+   * Stores peer, address, transport and greeting; and sendBytes, receiveBytes, leastFrameBytes,
+   * whether it was dialled, and endsWhenBroken.
    */
   native int info(long handle, long channel, byte[][] texts, int[] numbers);
 
-  /** Stores the incoming and the outgoing ring; and their addresses, and the handle for {@link #destroyRings}. */
+  /**
+   * Stores the incoming and the outgoing ring; and their addresses, and the handle for
+   * {@link #destroyRings}.
+   */
   native int rings(long handle, long channel, ByteBuffer[] buffers, long[] numbers);
 
-  /** Whether there is memory behind these buffers: the channel has not closed, or frames of it are held. */
+  /**
+   * Whether there is memory behind these buffers: the channel has not closed, or frames of it are
+   * held.
+   */
   native boolean hasRings(long handle, long channel);
 
   /** Writes at most {@code limit} events from that address on. Returns how many. */
@@ -100,7 +106,10 @@ final class NativePoller {
 
   native int release(long handle, long channel, int token);
 
-  /** Of the events that {@link #poll} has written from that address on, {@code count} of them. */
+  /**
+   * Releases the frames of the {@code count} events that {@link #poll} has written from that
+   * address on.
+   */
   native int releaseAll(long handle, long events, int count);
 
   /** Returns what {@link Outcome#of} expects. */
@@ -110,7 +119,10 @@ final class NativePoller {
 
   native int post(long handle);
 
-  /** Returns what {@link Outcome#of} expects; WOULD_WAIT for a timeout above 0: {@link #interrupt} has ended it. */
+  /**
+   * Returns what {@link Outcome#of} expects; WOULD_WAIT for a timeout above 0: {@link #interrupt}
+   * has ended it.
+   */
   native int await(long handle, long timeout, int wakeFor);
 
   /** Returns what {@link Outcome#of} expects. */
@@ -122,7 +134,10 @@ final class NativePoller {
   /** Threads: any. */
   native void wake(long handle);
 
-  /** Ends the wait under way, and each one that follows, until {@link #clearInterrupt}. Threads: any. */
+  /**
+   * Ends the wait under way, and each one that follows, until {@link #clearInterrupt}.
+   * Threads: any.
+   */
   native void interrupt(long handle);
 
   native void clearInterrupt(long handle);

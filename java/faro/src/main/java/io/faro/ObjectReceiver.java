@@ -12,8 +12,8 @@ import java.util.function.Consumer;
  * }
  * }</pre>
  *
- * <p>It holds the batch that it reads from. So while objects of that batch are left, a send of the same worker that
- * finds no room goes to the outgoing overflow. Threads: those of the worker.
+ * <p>It holds the batch that it reads from. So while objects of that batch are left, a send of the
+ * same worker that finds no room goes to the outgoing overflow. Threads: those of the worker.
  *
  * @param <T> the type of the objects
  */
@@ -23,7 +23,9 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   private final int from; // the sender; ShuffleReceiver.ANY
   private final Batch batch;
   private boolean found; // the batch stands on a row
-  private T handedOver; // if that row is a mark; for others none is kept: it costs a collector's barrier
+  // The object of that row, if it is a mark; for others none is kept: it costs a collector's
+  // barrier.
+  private T handedOver;
 
   /** {@code from}: the worker whose objects it receives, or {@link ShuffleReceiver#ANY}. */
   ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int from) {
@@ -43,17 +45,20 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     return next(Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  /**
+   * Steps to the next object, waiting for it as long as {@code wait} says: WOULD_WAIT or DEADLINE
+   * if nothing has come by then.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome next(Wait<X> wait) throws X {
     return hasNext() ? Outcome.DONE : first(receiver.receive(batch, from, wait));
   }
 
   /**
-   * Waits for a batch and hands its objects to {@code consumer}, one after the other; this is the fastest way to
-   * receive. When the consumer has had all of them, the batch is released. The consumer must not receive with this
-   * receiver. What it throws is thrown here, and the next call continues with the object after the one that it was
-   * given.
+   * Waits for a batch and hands its objects to {@code consumer}, one after the other; this is the
+   * fastest way to receive. When the consumer has had all of them, the batch is released. The
+   * consumer must not receive with this receiver. What it throws is thrown here, and the next call
+   * continues with the object after the one that it was given.
    *
    * @return DONE: there were some; else as {@link ShuffleReceiver#receive}
    */
@@ -62,7 +67,10 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     return drain(consumer, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  /**
+   * Waits for a batch as long as {@code wait} says, and hands its objects to {@code consumer} as
+   * {@link #drain(Consumer)} does: WOULD_WAIT or DEADLINE if nothing has come by then.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome drain(Consumer<? super T> consumer, Wait<X> wait) throws X {
     found = false;
@@ -89,8 +97,8 @@ public final class ObjectReceiver<T> implements Iterable<T> {
       at += width;
       left--;
       consumer.accept(codec.read(batch, begin, width));
-      // With the first object the compiler has learned the class of the consumer. The loop need not check it again, so
-      // an object that the consumer only looks at need not be allocated.
+      // With the first object the compiler has learned the class of the consumer. The loop need not
+      // check it again, so an object that the consumer only looks at need not be allocated.
       while (left > 0) {
         begin = at;
         at += width;
@@ -104,10 +112,11 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * The object that the last {@link #next} has found; null if it found none. An object that came as bytes is
-   * deserialised again by each call.
+   * The object that the last {@link #next} has found; null if it found none. An object that came as
+   * bytes is deserialised again by each call.
    *
-   * @throws FaroException what the codec throws, {@link Code#CLOSED} if the shuffle was closed meanwhile
+   * @throws FaroException what the codec throws, {@link Code#CLOSED} if the shuffle was closed
+   *     meanwhile
    */
   public T get() {
     if (!found) {
@@ -122,12 +131,13 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * All objects that are still to come, until every sender has finished; waits for them as {@link #next}.
-   * All iterators of a receiver share it: only one of them sees each object.
+   * All objects that are still to come, until every sender has finished; waits for them as
+   * {@link #next}. All iterators of a receiver share it: only one of them sees each object.
    *
-   * <p>In addition to what {@link #next} throws, its methods throw {@link Code#HOLDING} if the worker holds other
-   * batches, and {@link Code#CANCELLED}, with the {@link InterruptedException} as cause, if the thread is interrupted
-   * while it waits. The thread then stays interrupted, and the iterator continues when it is called again.
+   * <p>In addition to what {@link #next} throws, its methods throw {@link Code#HOLDING} if the
+   * worker holds other batches, and {@link Code#CANCELLED}, with the {@link InterruptedException}
+   * as cause, if the thread is interrupted while it waits. The thread then stays interrupted, and
+   * the iterator continues when it is called again.
    */
   @Override
   public Iterator<T> iterator() {

@@ -5,8 +5,9 @@ import java.util.Objects;
 import java.util.function.ToIntFunction;
 
 /**
- * Sends objects by a codec. The object is written before the call returns and may be used again. The exception are
- * codecs that declare their objects immutable: such objects go by reference to workers of the same session.
+ * Sends objects by a codec. The object is written before the call returns and may be used again.
+ * The exception are codecs that declare their objects immutable: such objects go by reference to
+ * workers of the same session.
  *
  * <p>Waiting, answers, threads and errors are those of {@link ShuffleSender}.
  *
@@ -36,7 +37,7 @@ public final class ObjectSender<T> {
     return send(receiver, object, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says. */
+  /** Sends one object, waiting for room as long as {@code wait} says. */
   @CheckReturnValue
   public <X extends Exception> Outcome send(int receiver, T object, Wait<X> wait) throws X {
     if (longs != null) {
@@ -60,24 +61,37 @@ public final class ObjectSender<T> {
    * Sends objects[from … to-1], each to the receiver that the function answers for it.
    *
    * @return how many objects were taken; if fewer than all, {@link #stoppedBy} says why
-   * @throws InterruptedException if the thread is interrupted meanwhile; some objects may have been sent
+   * @throws InterruptedException if the thread is interrupted meanwhile; some objects may have been
+   *     sent
    */
   @CheckReturnValue
-  public int sendAll(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf)
+  public int sendAll(
+      List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf)
       throws InterruptedException {
     return sendAll(objects, from, to, receiverOf, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says, for all objects together. */
+  /**
+   * Sends objects[from … to-1], each to the receiver that the function answers for it, waiting
+   * for room as long as {@code wait} says, for all objects together. Answers how many objects were
+   * taken; if fewer than all, {@link #stoppedBy} says why.
+   */
   @CheckReturnValue
   public <X extends Exception> int sendAll(
-      List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf, Wait<X> wait) throws X {
+      List<? extends T> objects,
+      int from,
+      int to,
+      ToIntFunction<? super T> receiverOf,
+      Wait<X> wait)
+      throws X {
     Objects.requireNonNull(receiverOf, "receiverOf");
     Objects.requireNonNull(wait, "wait");
     Objects.checkFromToIndex(from, to, Objects.requireNonNull(objects, "objects").size());
     stoppedBy = Outcome.DONE;
     long begin = 0; // when it first found no room; 0: not yet
-    for (int i = putLongs(objects, from, to, receiverOf); i < to; i = putLongs(objects, i + 1, to, receiverOf)) {
+    for (int i = putLongs(objects, from, to, receiverOf);
+        i < to;
+        i = putLongs(objects, i + 1, to, receiverOf)) {
       T object = longs != null ? null : objects.get(i);
       int receiver = longs != null ? refusedReceiver : receiverOf.applyAsInt(object);
       stoppedBy = sendOne(receiver, object, Wait.NONE);
@@ -92,21 +106,23 @@ public final class ObjectSender<T> {
     return to - from;
   }
 
-  // The object; or the long that putLongs has found no room for.
+  // Sends the object; or the long that putLongs has found no room for.
   private <X extends Exception> Outcome sendOne(int receiver, T object, Wait<X> wait) throws X {
     return longs != null ? longs.send(receiver, refusedRow, wait) : send(receiver, object, wait);
   }
 
   /**
-   * Puts objects[from … to-1], if they are longs, as long as there is room. Returns where it has stopped; refusedRow is
-   * then the row that found no room.
+   * Puts objects[from … to-1], if they are longs, as long as there is room. Returns where it has
+   * stopped; refusedRow is then the row that found no room.
    */
-  private int putLongs(List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
+  private int putLongs(
+      List<? extends T> objects, int from, int to, ToIntFunction<? super T> receiverOf) {
     if (longs == null || from == to) {
       return from;
     }
-    // With the first object the compiler has learned the classes of the list and of the function. The loop need not
-    // check them again, so a Long that the list makes is used at once and need not be allocated.
+    // With the first object the compiler has learned the classes of the list and of the function.
+    // The loop need not check them again, so a Long that the list makes is used at once and need
+    // not be allocated.
     T object = objects.get(from);
     long row = (Long) object;
     int receiver = receiverOf.applyAsInt(object);
@@ -130,15 +146,18 @@ public final class ObjectSender<T> {
   }
 
   /**
-   * Sends one object to several receivers, each named once: to all of them or to none. It is serialised once, even if
-   * it is immutable.
+   * Sends one object to several receivers, each named once: to all of them or to none. It is
+   * serialised once, even if it is immutable.
    */
   @CheckReturnValue
   public Outcome multicast(int[] receivers, T object) throws InterruptedException {
     return multicast(receivers, object, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says. */
+  /**
+   * Sends one object to several receivers, as {@link #multicast(int[], Object)} does, waiting for
+   * room as long as {@code wait} says.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome multicast(int[] receivers, T object, Wait<X> wait) throws X {
     int bytes = writeAside(object);
@@ -146,15 +165,18 @@ public final class ObjectSender<T> {
   }
 
   /**
-   * As {@link #multicast}, to all receivers, but an immutable object goes by reference to workers of the same session,
-   * unless some receiver has no room now.
+   * Sends one object to all receivers, or to none. It is serialised once, but an immutable object
+   * goes by reference to workers of the same session, unless some receiver has no room now.
    */
   @CheckReturnValue
   public Outcome broadcast(T object) throws InterruptedException {
     return broadcast(object, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says. */
+  /**
+   * Sends one object to all receivers, as {@link #broadcast(Object)} does, waiting for room as long
+   * as {@code wait} says.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome broadcast(T object, Wait<X> wait) throws X {
     int bytes = writeAside(object);
@@ -163,13 +185,13 @@ public final class ObjectSender<T> {
         : sender.broadcast(writer.written(bytes), 0, bytes, wait);
   }
 
-  /** As {@link ShuffleSender#finish()}: there are no more rows. */
+  /** Says that there are no more objects, as {@link ShuffleSender#finish()} does. */
   @CheckReturnValue
   public Outcome finish() throws InterruptedException {
     return sender.finish();
   }
 
-  /** The same, waiting as long as {@code wait} says. */
+  /** Says that there are no more objects, waiting as long as {@code wait} says. */
   @CheckReturnValue
   public <X extends Exception> Outcome finish(Wait<X> wait) throws X {
     return sender.finish(wait);

@@ -7,7 +7,8 @@ import java.util.Comparator;
  * Worker#openShuffle(ObjectShuffleSpec)}.
  *
  * <pre>{@code
- * try (ObjectShuffle<String> words = worker.openShuffle(ShuffleSpec.repartition(query, 0).withRowsOf(RowCodecs.STRING))) {
+ * ShuffleSpec spec = ShuffleSpec.repartition(query, 0);
+ * try (ObjectShuffle<String> words = worker.openShuffle(spec.withRowsOf(RowCodecs.STRING))) {
  *   Outcome sent = words.sender().send(receiver, "word");
  *   …
  *   for (String word : words.receiver()) count(word);
@@ -31,7 +32,10 @@ public final class ObjectShuffle<T> implements AutoCloseable {
     receiver = shuffle.isReceiver() ? shuffle.receiver().objects(codec) : null;
   }
 
-  /** The shuffle itself: its state, and all other ways to send and receive its rows. Closed with this object. */
+  /**
+   * The shuffle itself: its state, and all other ways to send and receive its rows. Closed with
+   * this object.
+   */
   public Shuffle shuffle() {
     return shuffle;
   }

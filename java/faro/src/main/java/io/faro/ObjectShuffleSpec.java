@@ -3,9 +3,9 @@ package io.faro;
 import java.util.Objects;
 
 /**
- * A shuffle of objects to open, and the codec of both its sides. Made by {@link ShuffleSpec#withRowsOf}, or from a spec
- * whose rows have a length each: that takes any codec, and immutable objects go by reference ({@link
- * RowCodec#immutable}).
+ * A shuffle of objects to open, and the codec of both its sides. Made by
+ * {@link ShuffleSpec#withRowsOf}, or from a spec whose rows have a length each: that takes any
+ * codec, and immutable objects go by reference ({@link RowCodec#immutable}).
  *
  * @param spec what to open
  * @param codec turns its rows into objects
@@ -15,7 +15,8 @@ public record ObjectShuffleSpec<T>(ShuffleSpec spec, RowCodec<T> codec) {
   /**
    * Checks that the rows of the codec fit.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the rows of the spec have a width, but not the codec's
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the rows of the spec have a width, but
+   *     not the codec's
    */
   public ObjectShuffleSpec {
     Objects.requireNonNull(spec, "spec");

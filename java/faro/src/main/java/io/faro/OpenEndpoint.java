@@ -3,8 +3,8 @@ package io.faro;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * The part of an endpoint that has to be closed and destroyed, apart from the {@link Endpoint} itself: it is destroyed
- * when nobody refers to that any more.
+ * The part of an endpoint that has to be closed and destroyed, apart from the {@link Endpoint}
+ * itself: it is destroyed when nobody refers to that any more.
  *
  * <p>Threads: any.
  */
@@ -26,7 +26,7 @@ final class OpenEndpoint implements Runnable {
     return handle;
   }
 
-  /** As {@link Endpoint#close}. */
+  /** Closes the endpoint: see {@link Endpoint#close}. */
   void close() {
     boolean isFirst = !closed.getAndSet(true);
     Endpoint.close(handle);
@@ -47,7 +47,8 @@ final class OpenEndpoint implements Runnable {
   public void run() {
     if (!closed.get()) {
       NativeLog.warn(
-          "the endpoint " + address + " was forgotten: it was never closed, and nobody refers to it; it is closed now",
+          "the endpoint " + address
+              + " was forgotten: it was never closed, and nobody refers to it; it is closed now",
           opened);
       close();
     }

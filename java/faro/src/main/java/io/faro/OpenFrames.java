@@ -1,7 +1,8 @@
 package io.faro;
 
 /**
- * The open frames of one shuffle, one per receiver: native cursors, which Java reads and moves in place.
+ * The open frames of one shuffle, one per receiver: native cursors, which Java reads and moves in
+ * place.
  *
  * <pre>
  *   cursor of receiver r (native; faro/shuffle.h: OutboxCursor)      open frame: in the ring, or
@@ -10,15 +11,16 @@ package io.faro;
  *   +----------+----------+
  * </pre>
  *
- * Frames open and close only within native calls of the worker, on its thread, and never while Java code uses them. So
- * rows are written between {@code at} and {@code end} without a call.
+ * Frames open and close only within native calls of the worker, on its thread, and never while Java
+ * code uses them. So rows are written between {@code at} and {@code end} without a call.
  *
  * <p>Threads: the worker's.
  */
 final class OpenFrames {
   private final ShuffleSender sender;
   private final long cursors; // address of the cursor of receiver 0
-  private final long rowCounts; // address; with a length per row: rows in each frame, 4 bytes per receiver
+  // The address of the row counts; with a length per row: rows in each frame, 4 bytes per receiver.
+  private final long rowCounts;
   private int receivers; // 0 once the shuffle is closed: then the cursors no longer exist
 
   OpenFrames(ShuffleSender sender, long cursors, long rowCounts, int receivers) {

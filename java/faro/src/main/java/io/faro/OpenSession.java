@@ -3,8 +3,8 @@ package io.faro;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * The part of a session that has to be closed, apart from the {@link Session} itself, so that a session which nobody
- * refers to any more can still be closed.
+ * The part of a session that has to be closed, apart from the {@link Session} itself, so that a
+ * session which nobody refers to any more can still be closed.
  *
  * <p>Threads: any.
  */
@@ -32,7 +32,7 @@ final class OpenSession implements Runnable {
     }
   }
 
-  /** As {@link Session#close}. */
+  /** Closes the session: see {@link Session#close}. */
   void close() {
     boolean isFirst = !closed.getAndSet(true);
     unregisterBeans();
@@ -54,7 +54,8 @@ final class OpenSession implements Runnable {
   public void run() {
     if (!closed.get()) {
       NativeLog.warn(
-          "a session of node " + node + " was forgotten: it was never closed, and nobody refers to it; it is"
+          "a session of node " + node
+              + " was forgotten: it was never closed, and nobody refers to it; it is"
               + " closed now",
           opened);
       close();

@@ -41,7 +41,8 @@ final class OutcomeIterator<T> implements Iterator<T> {
     try {
       Outcome outcome = step.next();
       if (outcome == Outcome.HOLDING) {
-        throw new FaroException(Code.HOLDING, "the worker holds other batches: release or detach them first");
+        throw new FaroException(
+            Code.HOLDING, "the worker holds other batches: release or detach them first");
       }
       return outcome;
     } catch (InterruptedException interrupted) {

@@ -4,10 +4,11 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Which thread owns a worker, a poller or a row buffer, and how long its claims are valid: a claim belongs to an epoch, and each
- * native call begins a new epoch.
+ * Which thread owns a worker, a poller or a row buffer, and how long its claims are valid: a claim
+ * belongs to an epoch, and each native call begins a new epoch.
  *
- * <p>Threads: one at a time. The first thread that enters owns it until {@link #releaseOwnership} or its end.
+ * <p>Threads: one at a time. The first thread that enters owns it until {@link #releaseOwnership}
+ * or its end.
  */
 final class Owner {
   private static final VarHandle HOLDER;
@@ -22,8 +23,9 @@ final class Owner {
 
   private final String owned; // what is owned, for messages
 
-  // The owning thread; or a string that says what Faro itself is doing with it; null: nobody. Written with CAS, or by
-  // the owner. A plain read that finds the reading thread is correct: nobody else changes it then.
+  // The owning thread; or a string that says what Faro itself is doing with it; null: nobody.
+  // Written with CAS, or by the owner. A plain read that finds the reading thread is correct:
+  // nobody else changes it then.
   private Object holder;
   private long epoch; // the owner's
 
@@ -74,7 +76,10 @@ final class Owner {
     HOLDER.setRelease(this, null);
   }
 
-  /** Moves ownership from the calling thread to Faro until {@link #giveBack}. Calls meanwhile fail with this text. */
+  /**
+   * Moves ownership from the calling thread to Faro until {@link #giveBack}. Calls meanwhile fail
+   * with this text.
+   */
   void lendTo(String activity) {
     enter();
     HOLDER.setRelease(this, activity);
@@ -102,8 +107,8 @@ final class Owner {
   }
 
   /**
-   * Ends all claims. Called before each native call, and after each call from native code into Java, because frames may
-   * close there.
+   * Ends all claims. Called before each native call, and after each call from native code into
+   * Java, because frames may close there.
    */
   void nextEpoch() {
     epoch++;

@@ -6,9 +6,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * How a worker waits while a virtual thread owns it. A native call that blocked would hold the carrier thread, so no call
- * blocks. Instead the call arms the worker's doorbell and the virtual thread parks, which frees its carrier. The session's
- * readiness thread listens to the doorbell and unparks the virtual thread, which then tries the call again.
+ * How a worker waits while a virtual thread owns it. A native call that blocked would hold the
+ * carrier thread, so no call blocks. Instead the call arms the worker's doorbell and the virtual
+ * thread parks, which frees its carrier. The session's readiness thread listens to the doorbell and
+ * unparks the virtual thread, which then tries the call again.
  *
  * <p>Threads: the worker's.
  */
@@ -26,7 +27,8 @@ final class Parking {
   }
 
   /**
-   * Repeats the call until its result is not WOULD_WAIT. Returns DEADLINE if the time limit passes first.
+   * Repeats the call until its result is not WOULD_WAIT. Returns DEADLINE if the time limit passes
+   * first.
    *
    * @param timeout in nanoseconds, above 0
    * @throws InterruptedException if the thread is interrupted before the call has done anything
@@ -62,8 +64,8 @@ final class Parking {
   }
 
   /**
-   * Tries the call once. If it returns WOULD_WAIT, the future that the caller got from {@link ReadyWatch#expect} completes
-   * when the call should be tried again.
+   * Tries the call once. If it returns WOULD_WAIT, the future that the caller got from
+   * {@link ReadyWatch#expect} completes when the call should be tried again.
    */
   int arm(Worker.Attempt attempt) {
     boolean armed = false;
@@ -78,7 +80,8 @@ final class Parking {
     }
   }
 
-  // The readiness thread still listens to the armed doorbell. The wake-up makes it stop before the call is tried again.
+  // The readiness thread still listens to the armed doorbell. The wake-up makes it stop before the
+  // call is tried again.
   private int lastAttempt(Worker.Attempt attempt, CompletableFuture<Void> ready) {
     worker.wake();
     ready.join();

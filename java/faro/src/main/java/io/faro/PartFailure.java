@@ -16,7 +16,8 @@ record PartFailure(int code, byte[] text) {
   static PartFailure of(Throwable failure) {
     Objects.requireNonNull(failure, "failure");
     if (failure instanceof FaroException known && known.category() == Category.QUERY) {
-      return new PartFailure(known.code().number(), String.valueOf(known.getMessage()).getBytes(UTF_8));
+      return new PartFailure(
+          known.code().number(), String.valueOf(known.getMessage()).getBytes(UTF_8));
     }
     String text = failure.getClass().getName() + ": " + failure.getMessage();
     return new PartFailure(Code.QUERY_FAILED.number(), text.getBytes(UTF_8));

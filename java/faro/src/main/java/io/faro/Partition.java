@@ -1,15 +1,15 @@
 package io.faro;
 
 /**
- * Chooses the receiver of a key. The results are those of {@code faro/hash.h}, so that nodes in C++ and Java agree; a
- * test compares them.
+ * Chooses the receiver of a key. The results are those of {@code faro/hash.h}, so that nodes in C++
+ * and Java agree; a test compares them.
  *
  * <p>Threads: any.
  */
 public enum Partition {
   /**
-   * A 64-bit finalizer: every input bit reaches every output bit. The default, which suits all keys, also sequential or
-   * strided ones.
+   * A 64-bit finalizer: every input bit reaches every output bit. The default, which suits all
+   * keys, also sequential or strided ones.
    */
   FINALIZER(0) {
     @Override

@@ -10,7 +10,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Serves channels on one thread: polls their frames, writes into their rings, and waits for all of them at once.
+ * Serves channels on one thread: polls their frames, writes into their rings, and waits for all of
+ * them at once.
  *
  * <pre>{@code
  * ChannelEvents events = new ChannelEvents(64);
@@ -23,20 +24,22 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>A channel is named by a number that its endpoint never gives twice. Frames are read and written in place:
- * {@link ChannelEvents#buffer} and {@link #outgoing} are direct buffers over the rings of a channel, made once for
- * each. There is one native call to poll a batch of events and one to release all its frames, and one each to claim and
- * to commit a frame; nothing is allocated.
+ * <p>A channel is named by a number that its endpoint never gives twice. Frames are read and
+ * written in place: {@link ChannelEvents#buffer} and {@link #outgoing} are direct buffers over the
+ * rings of a channel, made once for each. There is one native call to poll a batch of events and
+ * one to release all its frames, and one each to claim and to commit a frame; nothing is allocated.
  *
- * <p>The memory of a channel is given back when CLOSED was polled and no frame of it is held: at that poll, or by the release
- * of the last one. The collector has no part in that. Buffers that still point there answer by an error.
+ * <p>The memory of a channel is given back when CLOSED was polled and no frame of it is held: at
+ * that poll, or by the release of the last one. The collector has no part in that. Buffers that
+ * still point there answer by an error.
  *
- * <p>Threads: one at a time. The first thread that uses it owns it until {@link #releaseOwnership} or its end; another
- * thread's calls throw {@link Code#WRONG_STATE}, except those of {@link #wake}, {@link #tryEnter} and, when it has
- * entered, all that it may do then.
+ * <p>Threads: one at a time. The first thread that uses it owns it until {@link #releaseOwnership}
+ * or its end; another thread's calls throw {@link Code#WRONG_STATE}, except those of {@link #wake},
+ * {@link #tryEnter} and, when it has entered, all that it may do then.
  *
- * <p>After {@link Endpoint#close}, {@link #connect} throws {@link Code#CLOSED}. So do {@link #await} when all events were
- * polled, and claims and commits when CLOSED of their channel was polled. Blocks: {@link #await} only.
+ * <p>After {@link Endpoint#close}, {@link #connect} throws {@link Code#CLOSED}. So do
+ * {@link #await} when all events were polled, and claims and commits when CLOSED of their channel
+ * was polled. Blocks: {@link #await} only.
  */
 public final class Poller {
   private final int index;
@@ -45,7 +48,8 @@ public final class Poller {
   private final Owner owner;
   private final PollerWait waiting;
   private RingBuffers[] rings = new RingBuffers[8]; // by the index of the channel
-  private final List<RingBuffers> ending = new ArrayList<>(); // of channels that have closed, and whose frames are held
+  // The rings of channels that have closed, and whose frames are held.
+  private final List<RingBuffers> ending = new ArrayList<>();
   private int claimOffset;
   private int claimLength;
   private Object displaced; // in whose place a thread has entered; null: none has
@@ -70,20 +74,20 @@ public final class Poller {
   }
 
   /**
-   * A small number of a channel, below {@link EndpointSpec#channelLimit}, for arrays; given again when the channel is
-   * gone. Threads: any.
+   * A small number of a channel, below {@link EndpointSpec#channelLimit}, for arrays; given again
+   * when the channel is gone. Threads: any.
    */
   public static int indexOf(long channel) {
     return (int) channel;
   }
 
   /**
-   * Asks the endpoint at {@code address} (host:port) for a channel, which this poller serves. An event tells how that
-   * ended, OPENED or CLOSED, within {@code connect.timeout_ms}. Never blocks.
+   * Asks the endpoint at {@code address} (host:port) for a channel, which this poller serves. An
+   * event tells how that ended, OPENED or CLOSED, within {@code connect.timeout_ms}. Never blocks.
    *
    * @return the channel
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} (address, ring sizes, greeting), {@link Code#LIMIT_EXCEEDED}
-   *     ({@link EndpointSpec#channelLimit}), {@link Code#CLOSED}
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} (address, ring sizes, greeting),
+   *     {@link Code#LIMIT_EXCEEDED} ({@link EndpointSpec#channelLimit}), {@link Code#CLOSED}
    */
   public long connect(String address, ChannelSpec spec) {
     Objects.requireNonNull(address, "address");
@@ -103,9 +107,9 @@ public final class Poller {
   }
 
   /**
-   * Takes the next events, as many as there are and {@code events} has room for; what it held before is gone. For each
-   * channel they come in order: OPENED, FRAME and ROOM, CLOSED. Frames stay in place until they are released, over any
-   * number of polls. Never blocks.
+   * Takes the next events, as many as there are and {@code events} has room for; what it held
+   * before is gone. For each channel they come in order: OPENED, FRAME and ROOM, CLOSED. Frames
+   * stay in place until they are released, over any number of polls. Never blocks.
    *
    * @return how many there are
    */
@@ -120,9 +124,9 @@ public final class Poller {
   }
 
   /**
-   * Gives the space of a frame back, in any order: the peer writes there again. A frame that was released before, or a
-   * channel that is gone, is no error. With the last frame of a channel that has closed its memory is given back. Never
-   * blocks.
+   * Gives the space of a frame back, in any order: the peer writes there again. A frame that was
+   * released before, or a channel that is gone, is no error. With the last frame of a channel that
+   * has closed its memory is given back. Never blocks.
    */
   public void release(long channel, int token) {
     owner.enter();
@@ -131,9 +135,10 @@ public final class Poller {
   }
 
   /**
-   * Gives the space of all frames of a batch back, by one native call: of those that the last poll with {@code events}
-   * has found, and that were not released yet. Whoever keeps some for longer releases the others one by one. The
-   * events can still be read, {@link ChannelEvents#buffer}, offset and length of frames excepted. Never blocks.
+   * Gives the space of all frames of a batch back, by one native call: of those that the last poll
+   * with {@code events} has found, and that were not released yet. Whoever keeps some for longer
+   * releases the others one by one. The events can still be read, {@link ChannelEvents#buffer},
+   * offset and length of frames excepted. Never blocks.
    *
    * @throws FaroException {@link Code#WRONG_STATE} if another poller has filled {@code events}
    */
@@ -147,22 +152,24 @@ public final class Poller {
   }
 
   /**
-   * Claims space for a frame of at least {@code least} and up to {@code most} bytes: {@link #claimLength} bytes from
-   * {@link #claimOffset} on in {@link #outgoing}, where the caller writes the frame. Then {@link #commit} must follow;
-   * without it the next claim gives the same space again. Never blocks.
+   * Claims space for a frame of at least {@code least} and up to {@code most} bytes:
+   * {@link #claimLength} bytes from {@link #claimOffset} on in {@link #outgoing}, where the caller
+   * writes the frame. Then {@link #commit} must follow; without it the next claim gives the same
+   * space again. Never blocks.
    *
-   * @return {@link Outcome#DONE}; or {@link Outcome#WOULD_WAIT}: there is no space, and a ROOM event will come, or
-   *     OPENED if the channel is not open yet
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code least} is above {@link ChannelInfo#leastFrameBytes},
-   *     or one is negative; or why the channel is not open, as {@link #failure} says, {@link Code#CLOSED} if it was
-   *     drained
+   * @return {@link Outcome#DONE}; or {@link Outcome#WOULD_WAIT}: there is no space, and a ROOM
+   *     event will come, or OPENED if the channel is not open yet
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code least} is above
+   *     {@link ChannelInfo#leastFrameBytes}, or one is negative; or why the channel is not open, as
+   *     {@link #failure} says, {@link Code#CLOSED} if it was drained
    */
   @CheckReturnValue
   public Outcome claim(long channel, int least, int most) {
     owner.enter();
     if ((least | most) < 0) {
       throw new FaroException(
-          Code.INVALID_ARGUMENT, "a claim of " + least + " to " + most + " bytes: they are negative");
+          Code.INVALID_ARGUMENT,
+          "a claim of " + least + " to " + most + " bytes: they are negative");
     }
     Outcome outcome = Outcome.of(natives.claim(handle, channel, least, most));
     if (outcome == Outcome.DONE) {
@@ -183,10 +190,11 @@ public final class Poller {
   }
 
   /**
-   * The ring towards the peer, as one direct buffer: always the same object for a channel. Write only what was claimed,
-   * by absolute methods or a duplicate. When the channel has closed and no frame of it is held there is no memory behind
-   * it any more: an access then throws an {@link IndexOutOfBoundsException}. One by a slice or a
-   * duplicate is answered as behind the end of a mapped file: an {@link InternalError}, at once or soon after.
+   * The ring towards the peer, as one direct buffer: always the same object for a channel. Write
+   * only what was claimed, by absolute methods or a duplicate. When the channel has closed and no
+   * frame of it is held there is no memory behind it any more: an access then throws an
+   * {@link IndexOutOfBoundsException}. An access by a slice or a duplicate is answered as behind
+   * the end of a mapped file: an {@link InternalError}, at once or soon after.
    *
    * @throws FaroException {@link Code#CLOSED} if the channel has not opened, or has closed
    */
@@ -195,22 +203,26 @@ public final class Poller {
   }
 
   /**
-   * The claimed space now holds a frame of that many bytes. It travels with the next {@link #post}. Never blocks.
+   * The claimed space now holds a frame of that many bytes. It travels with the next {@link #post}.
+   * Never blocks.
    *
    * @param bytes 0 … {@link #claimLength}
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if that is more than was claimed, or negative; the claim stays.
-   *     {@link Code#WRONG_STATE} if nothing was claimed; or why the channel is not open
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if that is more than was claimed, or
+   *     negative; the claim stays. {@link Code#WRONG_STATE} if nothing was claimed; or why the
+   *     channel is not open
    */
   public void commit(long channel, int bytes) {
     commit(channel, bytes, false);
   }
 
   /**
-   * The same for a frame that the peer need not know yet, such as credits while it has others left: its poller is not
-   * woken for it. On one host the peer sees it when it looks next, for whatever reason; over a network it is not sent
-   * before a frame of {@link #commit} of the same channel. Both see it at the latest when such a frame follows, a claim of
-   * this side finds no space, or the channel is drained. So what it says must not be counted as known: when the peer comes
-   * to need it, a frame of {@link #commit} has to follow, which may be empty. Throws the same.
+   * Commits the claimed space, as {@link #commit} does, for a frame that the peer need not know
+   * yet, such as credits while it has others left: its poller is not woken for it. On one host the
+   * peer sees it when it looks next, for whatever reason; over a network it is not sent before a
+   * frame of {@link #commit} of the same channel. Both see it at the latest when such a frame
+   * follows, a claim of this side finds no space, or the channel is drained. So what it says must
+   * not be counted as known: when the peer comes to need it, a frame of {@link #commit} has to
+   * follow, which may be empty. It throws what {@link #commit} throws.
    */
   public void commitQuietly(long channel, int bytes) {
     commit(channel, bytes, true);
@@ -225,8 +237,9 @@ public final class Poller {
   }
 
   /**
-   * Starts the transfer of all frames committed. {@link #await} and {@link #arm} do so, too. Over tcp that is a system call: who has
-   * much to send calls it when there is no more room rather than after each frame. Never blocks.
+   * Starts the transfer of all frames committed. {@link #await} and {@link #arm} do so, too. Over
+   * tcp that is a system call: a poller that has much to send calls it when there is no more room
+   * rather than after each frame. Never blocks.
    */
   public void post() {
     owner.enter();
@@ -238,18 +251,21 @@ public final class Poller {
    *
    * @return {@link Outcome#DONE}
    * @throws InterruptedException if the thread is interrupted meanwhile
-   * @throws FaroException {@link Code#CLOSED} if the endpoint was closed, and all events were polled
+   * @throws FaroException {@link Code#CLOSED} if the endpoint was closed, and all events were
+   *     polled
    */
   public Outcome await() throws InterruptedException {
     return await(Wait.FOREVER);
   }
 
   /**
-   * The same, waiting as long as {@code wait} says. An interrupt ends the wait at once, by an
-   * {@link InterruptedException}. Events and wake-ups are not lost by that: they end the next wait, which may also end
-   * without any. On a platform thread it is one native call. A virtual thread holds no carrier meanwhile, but each wait
-   * that sleeps takes a platform thread of its own: pollers are better served by platform threads. A virtual thread that
-   * is interrupted before it has to wait returns, and stays interrupted.
+   * Waits until {@link #poll} has something to tell, or for {@link #wake}, as long as {@code wait}
+   * says. An interrupt ends the wait at once, by an {@link InterruptedException}. Events and
+   * wake-ups are not lost by that: they end the next wait, which may also end without any. On a
+   * platform thread it is one native call. A virtual thread holds no carrier meanwhile, but each
+   * wait that sleeps takes a platform thread of its own: pollers are better served by platform
+   * threads. A virtual thread that is interrupted before it has to wait returns, and stays
+   * interrupted.
    *
    * @return DONE; or WOULD_WAIT or DEADLINE, if there was nothing by then
    */
@@ -257,7 +273,10 @@ public final class Poller {
     return await(wait, WakeFor.FRAMES_AND_ROOM);
   }
 
-  /** The same until there is something to tell of what {@code wakeFor} says. */
+  /**
+   * Waits as {@link #await(Wait)} does, but only until {@link #poll} has something to tell of what
+   * {@code wakeFor} says, or for {@link #wake}.
+   */
   public <X extends Exception> Outcome await(Wait<X> wait, WakeFor wakeFor) throws X {
     Objects.requireNonNull(wait, "wait");
     Objects.requireNonNull(wakeFor, "wakeFor");
@@ -273,11 +292,12 @@ public final class Poller {
   }
 
   /**
-   * For engines with an event loop of native code: a descriptor for {@code epoll} or {@code poll} that is readable when
-   * the poller should look again, so that the loop waits for it together with its sockets. Java's own {@code Selector}
-   * takes none; those of engines with natives of their own do. It is an eventfd of the endpoint's: nobody else closes
-   * it, and nobody needs to read it. The loop calls {@link #arm} and {@link #poll} until there is nothing, and then waits
-   * for its descriptors. Never blocks.
+   * For engines with an event loop of native code: a descriptor for {@code epoll} or {@code poll}
+   * that is readable when the poller should look again, so that the loop waits for it together with
+   * its sockets. Java's own {@code Selector} takes none; those of engines with natives of their own
+   * do. It is an eventfd of the endpoint's: nobody else closes it, and nobody needs to read it. The
+   * loop calls {@link #arm} and {@link #poll} until there is nothing, and then waits for its
+   * descriptors. Never blocks.
    *
    * @throws FaroException {@link Code#SYSTEM_ERROR}, {@link Code#CLOSED}
    */
@@ -289,15 +309,16 @@ public final class Poller {
   }
 
   /**
-   * Looks as {@link #await} does, and arms the poller if there is nothing to tell. It makes no system call as long as
-   * there is something. Never blocks.
+   * Looks as {@link #await} does, and arms the poller if there is nothing to tell. It makes no
+   * system call as long as there is something. Never blocks.
    *
-   * @return {@link Outcome#DONE}: {@link #poll} has something to tell, and the poller is not armed; or
-   *     {@link Outcome#WOULD_WAIT}: it is armed, and the descriptor becomes readable once, when there is something to tell
-   *     of what {@code wakeFor} says, after {@link #wake}, when the endpoint is closed, and after {@code wait.sleep_ms} in
-   *     any case. Then call this again; or earlier, which takes the event back. No other thread can enter meanwhile.
-   * @throws FaroException {@link Code#CLOSED} if the endpoint was closed, and all events were polled;
-   *     {@link Code#WRONG_STATE} if {@link #descriptor} was not called
+   * @return {@link Outcome#DONE}: {@link #poll} has something to tell, and the poller is not armed;
+   *     or {@link Outcome#WOULD_WAIT}: it is armed, and the descriptor becomes readable once, when
+   *     there is something to tell of what {@code wakeFor} says, after {@link #wake}, when the
+   *     endpoint is closed, and after {@code wait.sleep_ms} in any case. Then call this again; or
+   *     earlier, which takes the event back. No other thread can enter meanwhile.
+   * @throws FaroException {@link Code#CLOSED} if the endpoint was closed, and all events were
+   *     polled; {@link Code#WRONG_STATE} if {@link #descriptor} was not called
    */
   @CheckReturnValue
   public Outcome arm(WakeFor wakeFor) {
@@ -307,21 +328,23 @@ public final class Poller {
   }
 
   /**
-   * Ends a wait, or else the next one; makes the descriptor of an armed poller readable. Makes no native call while another wake-up is pending. Threads: any. Never
-   * blocks. Does nothing once the endpoint is closed.
+   * Ends a wait, or else the next one; makes the descriptor of an armed poller readable. Makes no
+   * native call while another wake-up is pending. Threads: any. Never blocks. Does nothing once the
+   * endpoint is closed.
    */
   public void wake() {
     waiting.wake();
   }
 
   /**
-   * For other threads: takes the place of the poller's own thread while that waits in {@link #await}, to claim, commit
-   * and post. Soon after true {@link #leave} must follow, in a finally block: the poller's thread cannot go on before. It
-   * goes on waiting for what its wait has named: if there is something else to wait for now, {@link #wake} it.
-   * Threads: any. Never blocks.
+   * For other threads: takes the place of the poller's own thread while that waits in
+   * {@link #await}, to claim, commit and post. Soon after true {@link #leave} must follow, in a
+   * finally block: the poller's thread cannot go on before. It goes on waiting for what its wait
+   * has named: if there is something else to wait for now, {@link #wake} it. Threads: any. Never
+   * blocks.
    *
-   * @return false if it does not wait now, is looking between two pauses, or another thread is inside: then hand the
-   *     work over, and {@link #wake} it
+   * @return false if it does not wait now, is looking between two pauses, or another thread is
+   *     inside: then hand the work over, and {@link #wake} it
    */
   @CheckReturnValue
   public boolean tryEnter() {
@@ -349,16 +372,17 @@ public final class Poller {
   }
 
   /**
-   * Ends a channel: what both sides have committed arrives first; then both get CLOSED behind the last frame, this side
-   * within {@code close.timeout_ms}. Until then frames still come. A channel that is gone is no error. Never blocks.
+   * Ends a channel: what both sides have committed arrives first; then both get CLOSED behind the
+   * last frame, this side within {@code close.timeout_ms}. Until then frames still come. A channel
+   * that is gone is no error. Never blocks.
    */
   public void drain(long channel) {
     close(channel, true);
   }
 
   /**
-   * Ends a channel at once: frames that were not taken are lost. CLOSED follows. A channel that is gone is no error.
-   * Never blocks.
+   * Ends a channel at once: frames that were not taken are lost. CLOSED follows. A channel that is
+   * gone is no error. Never blocks.
    */
   public void closeNow(long channel) {
     close(channel, false);
@@ -370,7 +394,8 @@ public final class Poller {
   }
 
   /**
-   * What is known of a channel, from OPENED on until the first poll or wait after the batch that had CLOSED. Never blocks.
+   * What is known of a channel, from OPENED on until the first poll or wait after the batch that
+   * had CLOSED. Never blocks.
    *
    * @throws FaroException {@link Code#CLOSED} if there is no such open channel
    */
@@ -392,14 +417,16 @@ public final class Poller {
   }
 
   /**
-   * Why the last claim or commit of a channel was refused, or why the channel is not open. Kept until CLOSED was polled
-   * and 1024 other channels were closed after it. Never blocks.
+   * Why the last claim or commit of a channel was refused, or why the channel is not open. Kept
+   * until CLOSED was polled and 1024 other channels were closed after it. Never blocks.
    *
-   * @return null while it is open, or if both sides have drained it; {@link Code#CANCELLED} if the peer's acceptor has
-   *     refused it, with its reason; {@link Code#CLOSED} if one side has closed it at once; {@link Code#PEER_LOST},
-   *     {@link Code#CONNECT_FAILED}, {@link Code#CONFIGURATION_MISMATCH}, {@link Code#AUTHENTICATION_FAILED},
-   *     {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT}, {@link Code#LIMIT_EXCEEDED},
-   *     {@link Code#PROTOCOL_ERROR}; {@link Code#DEADLINE_EXCEEDED} if it was not drained in time
+   * @return null while it is open, or if both sides have drained it; {@link Code#CANCELLED} if the
+   *     peer's acceptor has refused it, with its reason; {@link Code#CLOSED} if one side has closed
+   *     it at once; {@link Code#PEER_LOST}, {@link Code#CONNECT_FAILED},
+   *     {@link Code#CONFIGURATION_MISMATCH}, {@link Code#AUTHENTICATION_FAILED},
+   *     {@link Code#TRANSPORT_UNAVAILABLE}, {@link Code#RESOURCE_LIMIT},
+   *     {@link Code#LIMIT_EXCEEDED}, {@link Code#PROTOCOL_ERROR}; {@link Code#DEADLINE_EXCEEDED} if
+   *     it was not drained in time
    */
   public FaroException failure(long channel) {
     owner.enter();
@@ -410,12 +437,14 @@ public final class Poller {
   /**
    * Releases the calling thread's ownership. The next thread that uses the poller takes it.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if this thread has entered it: it has to {@link #leave}
+   * @throws FaroException {@link Code#WRONG_STATE} if this thread has entered it: it has to
+   *     {@link #leave}
    */
   public void releaseOwnership() {
     owner.enter();
     if (displaced != null) {
-      throw new FaroException(Code.WRONG_STATE, "a thread that has entered a poller has to leave it");
+      throw new FaroException(
+          Code.WRONG_STATE, "a thread that has entered a poller has to leave it");
     }
     owner.releaseOwnership();
   }
@@ -427,7 +456,8 @@ public final class Poller {
     if (at >= 0 && at < rings.length && rings[at] != null && rings[at].channel() == channel) {
       return rings[at];
     }
-    RingBuffers mapped = RingBuffers.of(natives, channel); // so there is such a channel, and its index is below the limit
+    // There is such a channel, and its index is below the limit.
+    RingBuffers mapped = RingBuffers.of(natives, channel);
     if (at >= rings.length) {
       rings = Arrays.copyOf(rings, Math.max(at + 1, 2 * rings.length));
     }

@@ -6,20 +6,23 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /**
  * How a poller waits and is woken.
  *
- * <p>Wake-ups are coalesced: {@link #wake} makes its native call only if no other one is pending. Every wait resets the
- * flag when it has ended. That loses none, for this reason: both sides change the flag by an atomic exchange. A waker
- * that finds the flag set has come before the exchange of some wait that has not returned yet, so what it did before is
- * visible after that wait has returned. And whoever set the flag makes a native call, which ends that wait or else the
- * next one. A waker that comes later finds the flag reset, and makes the call itself. A wait that ends for another
- * reason resets the flag, too: then the pending native call ends the next wait, which is one look too many.
+ * <p>Wake-ups are coalesced: {@link #wake} makes its native call only if no other one is pending.
+ * Every wait resets the flag when it has ended. That loses none, for this reason: both sides change
+ * the flag by an atomic exchange. A waker that finds the flag set has come before the exchange of
+ * some wait that has not returned yet, so what it did before is visible after that wait has
+ * returned. And whoever set the flag makes a native call, which ends that wait or else the next
+ * one. A waker that comes later finds the flag reset, and makes the call itself. A wait that ends
+ * for another reason resets the flag, too: then the pending native call ends the next wait, which
+ * is one look too many.
  *
  * <p>Threads: the poller's; {@link #wake}: any.
  */
 final class PollerWait {
   /**
-   * Longest native wait: as long as a native wait sleeps by itself (wait.sleep_ms). Thread.interrupt() of JDK 17 looks first
-   * whether the thread is in a channel, and then sets its flag: between the two the thread can find no flag and begin a
-   * wait, of which the interrupt knows nothing. The next wait finds the flag. Later JDKs set the flag first.
+   * Longest native wait: as long as a native wait sleeps by itself (wait.sleep_ms).
+   * Thread.interrupt() of JDK 17 looks first whether the thread is in a channel, and then sets its
+   * flag: between the two the thread can find no flag and begin a wait, of which the interrupt
+   * knows nothing. The next wait finds the flag. Later JDKs set the flag first.
    */
   private static final long LOOK_NANOS = 1_000_000_000L;
 
@@ -61,7 +64,8 @@ final class PollerWait {
   }
 
   private void endWait() {
-    wakePending.getAndSet(false); // reads what the wakers have written, which a mere write would not
+    // This reads what the wakers have written, which a mere write would not.
+    wakePending.getAndSet(false);
   }
 
   void wake() {
@@ -86,7 +90,8 @@ final class PollerWait {
   }
 
   private int awaitInCall(long nanos, int reasons) throws InterruptedException {
-    int result = Outcome.DONE.number(); // if it throws, that is told, and the thread stays interrupted
+    // If the call throws, that is told, and the thread stays interrupted.
+    int result = Outcome.DONE.number();
     interruption.begin();
     try {
       result = natives.await(natives.handle, nanos, reasons);

@@ -4,15 +4,15 @@ import java.io.Serializable;
 import java.util.Objects;
 
 /**
- * Names a query over the life of a cluster; never recurs. {@link Session#beginQuery} makes it on one node, and the
- * engine carries it to the others together with the plan.
+ * Names a query over the life of a cluster; never recurs. {@link Session#beginQuery} makes it on
+ * one node, and the engine carries it to the others together with the plan.
  *
  * @param counter counted by the coordinator, from 1
  * @param incarnation of the coordinator, drawn when its process joined
  * @param issuer node number of the coordinator
  */
 public record QueryId(long counter, long incarnation, int issuer) implements Serializable {
-  /** As text, for a plan; {@link #parse} reads it. */
+  /** The id as text, for a plan; {@link #parse} reads it. */
   public String encoded() {
     return issuer + ":" + counter + ":" + Long.toUnsignedString(incarnation, 16);
   }
@@ -28,7 +28,9 @@ public record QueryId(long counter, long incarnation, int issuer) implements Ser
     try {
       if (parts.length == 3) {
         return new QueryId(
-            Long.parseLong(parts[1]), Long.parseUnsignedLong(parts[2], 16), Integer.parseInt(parts[0]));
+            Long.parseLong(parts[1]),
+            Long.parseUnsignedLong(parts[2], 16),
+            Integer.parseInt(parts[0]));
       }
     } catch (NumberFormatException malformed) {
       // Reported below.

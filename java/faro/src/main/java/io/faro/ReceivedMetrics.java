@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * What a shuffle has received from one of its senders ({@link ShuffleMetrics#received}). Bytes are those of rows, with the
- * length of each if they have one.
+ * What a shuffle has received from one of its senders ({@link ShuffleMetrics#received}). Bytes are
+ * those of rows, with the length of each if they have one.
  *
  * @param sender worker number
  * @param rows handed out

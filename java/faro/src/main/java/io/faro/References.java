@@ -4,8 +4,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * All reference lanes of one session. Whichever end of a lane needs it first makes it. A lane is removed when its
- * receiver closes its shuffle, and with its query or session at the latest.
+ * All reference lanes of one session. Whichever end of a lane needs it first makes it. A lane is
+ * removed when its receiver closes its shuffle, and with its query or session at the latest.
  *
  * <p>Threads: any.
  */

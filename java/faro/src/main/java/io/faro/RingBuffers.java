@@ -4,9 +4,10 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The two rings of a channel as buffers, made once for each channel. Their memory is the channel's, and goes with it. What
- * the buffers keep, until both of them and all their slices and duplicates are garbage, are the addresses: an access
- * after the end is an error, and never reaches anything else.
+ * The two rings of a channel as buffers, made once for each channel. Their memory is the channel's,
+ * and goes with it. What the buffers keep, until both of them and all their slices and duplicates
+ * are garbage, are the addresses: an access after the end is an error, and never reaches anything
+ * else.
  *
  * <p>Threads: those of the poller.
  */
@@ -26,7 +27,8 @@ final class RingBuffers {
   }
 
   /**
-   * @throws FaroException {@link Code#CLOSED} if the channel has not opened, or has closed and no frame of it is held
+   * @throws FaroException {@link Code#CLOSED} if the channel has not opened, or has closed and no
+   *     frame of it is held
    */
   static RingBuffers of(NativePoller poller, long channel) {
     ByteBuffer[] buffers = new ByteBuffer[2];
@@ -51,7 +53,10 @@ final class RingBuffers {
     };
   }
 
-  /** The memory is gone. An access by these two objects says so by an exception, one by a slice by an InternalError. */
+  /**
+   * The memory is gone. An access by these two objects says so by an exception, one by a slice by
+   * an InternalError.
+   */
   void end() {
     incoming.limit(0);
     outgoing.limit(0);

@@ -5,12 +5,12 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * Rows in the engine's own memory, written by the codecs that shuffles use: to spill them, to keep them packed, or to
- * transport them by other means. The bytes are those that would lie in a ring. The caller keeps track of where each row
- * begins and how long it is.
+ * Rows in the engine's own memory, written by the codecs that shuffles use: to spill them, to keep
+ * them packed, or to transport them by other means. The bytes are those that would lie in a ring.
+ * The caller keeps track of where each row begins and how long it is.
  *
- * <p>Nothing is allocated beyond what the codec allocates. Threads: one at a time; the first that uses it owns it
- * until {@link #releaseOwnership} or its end.
+ * <p>Nothing is allocated beyond what the codec allocates. Threads: one at a time; the first that
+ * uses it owns it until {@link #releaseOwnership} or its end.
  */
 public final class RowBuffer {
   /** The answer of {@link #tryWrite} for a row that may be too large for the space that is left. */
@@ -29,7 +29,8 @@ public final class RowBuffer {
   }
 
   /**
-   * Uses the whole of a direct buffer, whatever its position, limit and byte order. The memory remains the caller's.
+   * Uses the whole of a direct buffer, whatever its position, limit and byte order. The memory
+   * remains the caller's.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the buffer is not direct, or read-only
    */
@@ -37,7 +38,8 @@ public final class RowBuffer {
     Objects.requireNonNull(memory, "memory");
     if (!memory.isDirect() || memory.isReadOnly()) {
       throw new FaroException(
-          Code.INVALID_ARGUMENT, "a row buffer needs direct memory that can be written, not " + memory);
+          Code.INVALID_ARGUMENT,
+          "a row buffer needs direct memory that can be written, not " + memory);
     }
     return new RowBuffer(memory);
   }
@@ -50,9 +52,10 @@ public final class RowBuffer {
   /**
    * Writes an object at {@code at}.
    *
-   * @return how many bytes it took; {@link #NO_ROOM}, and nothing was written, if its {@link RowCodec#maxBytes}
-   *     exceed the space that is left
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code at} is negative, and what the codec throws
+   * @return how many bytes it took; {@link #NO_ROOM}, and nothing was written, if its
+   *     {@link RowCodec#maxBytes} exceed the space that is left
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code at} is negative, and what the
+   *     codec throws
    */
   public <T> int tryWrite(RowCodec<T> codec, T object, int at) {
     Objects.requireNonNull(codec, "codec");
@@ -74,8 +77,9 @@ public final class RowBuffer {
   /**
    * Reads the object that lies there.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no row of this codec: it lies outside the
-   *     buffer, its length is not the codec's, or a length in it is wrong. The buffer can still be used.
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no row of this codec: it lies
+   *     outside the buffer, its length is not the codec's, or a length in it is wrong. The buffer
+   *     can still be used.
    */
   public <T> T read(RowCodec<T> codec, int at, int bytes) {
     Objects.requireNonNull(codec, "codec");
@@ -96,9 +100,12 @@ public final class RowBuffer {
     String why =
         cause != null
             ? cause.getMessage()
-            : "the buffer has " + memory.capacity() + (width == 0 ? "" : ", a row of the codec " + width);
+            : "the buffer has " + memory.capacity()
+                + (width == 0 ? "" : ", a row of the codec " + width);
     return new FaroException(
-        Code.INVALID_ARGUMENT, "no row of the codec lies at " + at + " with " + bytes + " bytes: " + why, cause);
+        Code.INVALID_ARGUMENT,
+        "no row of the codec lies at " + at + " with " + bytes + " bytes: " + why,
+        cause);
   }
 
   /** Releases the calling thread's ownership. The next thread that uses it takes it. */

@@ -2,7 +2,10 @@ package io.faro;
 
 import java.util.Objects;
 
-/** Ready-made codecs, and methods that make codecs; for {@code Object[]} rows see {@link SchemaCodec}. */
+/**
+ * Ready-made codecs, and methods that make codecs; for {@code Object[]} rows see
+ * {@link SchemaCodec}.
+ */
 public final class RowCodecs {
   private RowCodecs() {}
 
@@ -36,7 +39,8 @@ public final class RowCodecs {
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the width is not positive
    */
-  public static <T> RowCodec<T> fixed(int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader) {
+  public static <T> RowCodec<T> fixed(
+      int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader) {
     if (rowBytes <= 0) {
       throw new FaroException(Code.INVALID_ARGUMENT, "a fixed width of " + rowBytes + " bytes");
     }
@@ -45,7 +49,10 @@ public final class RowCodecs {
     return new FixedCodec<>(rowBytes, writer, reader);
   }
 
-  /** The same codec, but it declares its objects {@linkplain RowCodec#immutable immutable}. */
+  /**
+   * A codec that reads and writes as this one does, but declares its objects
+   * {@linkplain RowCodec#immutable immutable}.
+   */
   public static <T> RowCodec<T> immutable(RowCodec<T> codec) {
     return new ImmutableCodec<>(Objects.requireNonNull(codec, "codec"));
   }
@@ -174,8 +181,9 @@ public final class RowCodecs {
       };
 
   /**
-   * A string as UTF-8. Every string arrives as it was sent: an unpaired surrogate, which UTF-8 cannot represent, is
-   * written as the three bytes of its number (WTF-8). So different strings have different bytes.
+   * A string as UTF-8. Every string arrives as it was sent: an unpaired surrogate, which UTF-8
+   * cannot represent, is written as the three bytes of its number (WTF-8). So different strings
+   * have different bytes.
    */
   public static final RowCodec<String> STRING =
       new RowCodec<>() {

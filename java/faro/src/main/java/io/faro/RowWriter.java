@@ -15,13 +15,13 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * A claim that is not committed never existed; the next one replaces it. Any call that opens, closes, sends or receives
- * on the same worker ends a claim: using it then throws {@link Code#WRONG_STATE}. Numbers are little-endian and need no
- * alignment.
+ * A claim that is not committed never existed; the next one replaces it. Any call that opens,
+ * closes, sends or receives on the same worker ends a claim: using it then throws
+ * {@link Code#WRONG_STATE}. Numbers are little-endian and need no alignment.
  *
- * <p>Nothing is allocated and no native call is made per row, except for rows larger than a frame (a quarter of a
- * ring): these are written in overflow and sent from there. Waiting, answers, threads and errors are those of {@link
- * ShuffleSender}.
+ * <p>Nothing is allocated and no native call is made per row, except for rows larger than a frame
+ * (a quarter of a ring): these are written in overflow and sent from there. Waiting, answers,
+ * threads and errors are those of {@link ShuffleSender}.
  */
 public final class RowWriter {
   private static final int LENGTH = Integer.BYTES; // before a row of variable width
@@ -34,12 +34,14 @@ public final class RowWriter {
   private final int rowBytes; // 0: each row is preceded by its length
   private final int header;
 
-  // Where rows for several receivers are written; null: not used yet, or this writer belongs to a row buffer.
+  // Where rows for several receivers are written; null: not used yet, or this writer belongs to a
+  // row buffer.
   private ByteBuffer scratch;
   private long scratchAddress;
   private byte[] copied = new byte[0];
 
-  // The claim. Numbers only: storing a reference per row would cost a garbage collector's barrier each time.
+  // The claim. Numbers only: storing a reference per row would cost a garbage collector's barrier
+  // each time.
   private long epoch = NO_EPOCH; // in which it is valid; NO_EPOCH: there is no claim
   private boolean inFrame; // whether it lies in the open frame of its receiver
   private int receiver;
@@ -54,7 +56,9 @@ public final class RowWriter {
     header = rowBytes == 0 ? LENGTH : 0;
   }
 
-  /** For {@link RowBuffer}: writes to memory outside any shuffle; only {@link #claimAt} and puts. */
+  /**
+   * For {@link RowBuffer}: writes to memory outside any shuffle; only {@link #claimAt} and puts.
+   */
   RowWriter(Owner owner, long address) {
     sender = null;
     this.owner = owner;
@@ -70,13 +74,19 @@ public final class RowWriter {
     start(false, 0, scratchAddress + offset, bytes);
   }
 
-  /** Space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). DONE: {@link #commit} sends it. */
+  /**
+   * Claims space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes). DONE:
+   * {@link #commit} sends it.
+   */
   @CheckReturnValue
   public Outcome claim(int receiver, int bytes) throws InterruptedException {
     return claim(receiver, bytes, Wait.FOREVER);
   }
 
-  /** The same, waiting for room as long as {@code wait} says. */
+  /**
+   * Claims space for a row of up to {@code bytes} bytes (fixed width: exactly rowBytes), waiting
+   * for room as long as {@code wait} says. DONE: {@link #commit} sends it.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome claim(int receiver, int bytes, Wait<X> wait) throws X {
     if (begin(receiver, bytes)) {
@@ -112,9 +122,9 @@ public final class RowWriter {
   }
 
   /**
-   * Sends the {@code bytes} bytes that were written since {@link #claimAside} to all receivers, if all have an open
-   * frame with room for them, and then ends the claim. Receivers that have a lane with room (none if {@code lanes} is
-   * null) get the object itself.
+   * Sends the {@code bytes} bytes that were written since {@link #claimAside} to all receivers, if
+   * all have an open frame with room for them, and then ends the claim. Receivers that have a lane
+   * with room (none if {@code lanes} is null) get the object itself.
    *
    * @return false if one has no room; then nothing has happened
    */
@@ -151,8 +161,9 @@ public final class RowWriter {
   }
 
   /**
-   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Never waits, even if more than a frame was
-   * claimed and less is sent: if the ring has no room for such a row, it is queued in the memory of its claim.
+   * Sends the first {@code bytes} bytes of the claim (fixed width: all). Never waits, even if more
+   * than a frame was claimed and less is sent: if the ring has no room for such a row, it is queued
+   * in the memory of its claim.
    *
    * @throws FaroException the failure of the query: the row was not sent
    */
@@ -180,7 +191,8 @@ public final class RowWriter {
   }
 
   /**
-   * Sends an object through a lane instead of the bytes of a claim; only for rows with a length each.
+   * Sends an object through a lane instead of the bytes of a claim; only for rows with a length
+   * each.
    *
    * @return false if the lane is full; nothing has happened then
    */
@@ -236,7 +248,10 @@ public final class RowWriter {
     NativeMemory.put(to, from, begin, bytes);
   }
 
-  /** Writes the remaining bytes of a buffer, which may be direct, and moves its position to its limit. */
+  /**
+   * Writes the remaining bytes of a buffer, which may be direct, and moves its position to its
+   * limit.
+   */
   public void putBytes(int at, ByteBuffer from) {
     NativeMemory.put(address(at, from.remaining()), from);
   }
@@ -283,13 +298,14 @@ public final class RowWriter {
   }
 
   /**
-   * The address of these bytes of the claim, valid until it ends, for codecs that write more than a value or two and
-   * check themselves that they stay within {@link #limit}.
+   * The address of these bytes of the claim, valid until it ends, for codecs that write more than a
+   * value or two and check themselves that they stay within {@link #limit}.
    */
   long address(int at, int bytes) {
     owner.enter();
     // Another row that was sent in the same epoch lies where the claim was.
-    if (epoch != owner.epoch() || (inFrame && OpenFrames.at(open.cursor(receiver)) + header != address)) {
+    if (epoch != owner.epoch()
+        || (inFrame && OpenFrames.at(open.cursor(receiver)) + header != address)) {
       throw noClaim();
     }
     Objects.checkFromIndexSize(at, bytes, limit);

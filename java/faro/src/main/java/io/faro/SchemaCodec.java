@@ -7,23 +7,24 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Carries {@code Object[]} rows of a schema, densely packed in three parts (Rödiger et al., "High-Speed
- * Query Processing over High-Speed Networks", VLDB 2015, §3.2.1):
+ * Carries {@code Object[]} rows of a schema, densely packed in three parts (Rödiger et al.,
+ * "High-Speed Query Processing over High-Speed Networks", VLDB 2015, §3.2.1):
  *
  * <pre>
- *   +---------------------------+-----------------------------------------+------------------------------+
- *   | values of the columns     | null bits, one per column  | values of  | for each column of variable  |
- *   | with a width that are     | that may be null, from the | those with | width that is not null:      |
- *   | never null, widest first  | lowest bit of a byte on;   | a width    | length (4 bytes), then bytes |
- *   |                           | 1: null                    | not null   |                              |
- *   +---------------------------+-----------------------------------------+------------------------------+
+ * +--------------------------+-----------------------------------------+------------------------+
+ * | values of the columns    | null bits, one per column  | values of  | for each column of     |
+ * | with a width that are    | that may be null, from the | those with | variable width that is |
+ * | never null, widest first | lowest bit of a byte on;   | a width    | not null: length (4    |
+ * |                          | 1: null                    | not null   | bytes), then bytes     |
+ * +--------------------------+-----------------------------------------+------------------------+
  * </pre>
  *
- * Within a part, columns are in the order of the schema. Nothing is aligned. If all columns have a width and are never
- * null, all rows have the same width; otherwise each row is preceded by its length.
+ * Within a part, columns are in the order of the schema. Nothing is aligned. If all columns have a
+ * width and are never null, all rows have the same width; otherwise each row is preceded by its
+ * length.
  *
- * <p>Rows are arrays that may be changed after they were sent, unless {@link RowCodecs#immutable} declares otherwise.
- * Threads: any.
+ * <p>Rows are arrays that may be changed after they were sent, unless {@link RowCodecs#immutable}
+ * declares otherwise. Threads: any.
  */
 public final class SchemaCodec implements RowCodec<Object[]> {
   private static final int LENGTH = Integer.BYTES;
@@ -78,8 +79,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   }
 
   /**
-   * {@code "schema(LONG, STRING or null, DECIMAL_18(2))"}: the columns; for decimals, the digits after the decimal
-   * point.
+   * {@code "schema(LONG, STRING or null, DECIMAL_18(2))"}: the columns; for decimals, the digits
+   * after the decimal point.
    */
   @Override
   public String format() {
@@ -109,8 +110,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * {@inheritDoc}
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the row has too many or too few values, or one of variable
-   *     width does not fit the schema
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the row has too many or too few values,
+   *     or one of variable width does not fit the schema
    */
   @Override
   public int maxBytes(Object[] row) {
@@ -132,8 +133,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * {@inheritDoc}
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column whose value has the wrong class, or the
-   *     decimal with too many digits
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the column whose value has the wrong
+   *     class, or the decimal with too many digits
    */
   @Override
   public int write(Object[] row, RowWriter to) {
@@ -181,8 +182,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   /**
    * A new array.
    *
-   * @throws FaroException {@link Code#PROTOCOL_ERROR} if a peer has sent bytes that are not a row of this schema,
-   *     {@link Code#INVALID_ARGUMENT} if they lie in a {@link RowBuffer}
+   * @throws FaroException {@link Code#PROTOCOL_ERROR} if a peer has sent bytes that are not a row
+   *     of this schema, {@link Code#INVALID_ARGUMENT} if they lie in a {@link RowBuffer}
    */
   @Override
   public Object[] read(Batch from, int begin, int bytes) {
@@ -244,7 +245,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   private void checkLength(Object[] row) {
     if (row.length != columns.length) {
       throw new FaroException(
-          Code.INVALID_ARGUMENT, "a row of " + row.length + " values for " + columns.length + " columns");
+          Code.INVALID_ARGUMENT,
+          "a row of " + row.length + " values for " + columns.length + " columns");
     }
   }
 
@@ -257,7 +259,10 @@ public final class SchemaCodec implements RowCodec<Object[]> {
         return new FaroException(
             Code.INVALID_ARGUMENT,
             "column %s is %s, the value %s"
-                .formatted(c, type.getSimpleName(), value == null ? null : value.getClass().getSimpleName()));
+                .formatted(
+                    c,
+                    type.getSimpleName(),
+                    value == null ? null : value.getClass().getSimpleName()));
       }
     }
     return changed(problem);
@@ -270,7 +275,8 @@ public final class SchemaCodec implements RowCodec<Object[]> {
   // Another process wrote the row, so no length in it is trusted.
   private static void checkRest(Batch from, int wanted, long left) {
     if (wanted < 0 || wanted > left) {
-      throw from.damaged("a row does not fit its schema: " + wanted + " bytes where " + left + " are left");
+      throw from.damaged(
+          "a row does not fit its schema: " + wanted + " bytes where " + left + " are left");
     }
   }
 

@@ -1,11 +1,12 @@
 package io.faro;
 
 /**
- * What a shuffle has sent to one of its receivers ({@link ShuffleMetrics#sent}). Bytes are those of rows, with the length
- * of each if they have one.
+ * What a shuffle has sent to one of its receivers ({@link ShuffleMetrics#sent}). Bytes are those of
+ * rows, with the length of each if they have one.
  *
  * @param receiver worker number
- * @param rows in closed frames; after {@link ShuffleSender#finish} all, without those that were dropped
+ * @param rows in closed frames; after {@link ShuffleSender#finish} all, without those that were
+ *     dropped
  * @param bytes of them
  * @param frames a row too large for a frame counts as one
  * @param noRoom times that a call found no room for a row, or the end, on the way to it

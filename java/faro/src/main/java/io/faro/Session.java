@@ -12,11 +12,11 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /**
- * A node's membership in a cluster; owns the memory that all queries use, the rings to other nodes among it. Its log
- * lines go to the {@link System.Logger} {@code io.faro}.
+ * A node's membership in a cluster; owns the memory that all queries use, the rings to other nodes
+ * among it. Its log lines go to the {@link System.Logger} {@code io.faro}.
  *
- * <p>A session that nobody refers to any more, by a worker or shuffle either, was forgotten: it is closed
- * some time after, and a warning in the log tells where it was opened.
+ * <p>A session that nobody refers to any more, by a worker or shuffle either, was forgotten: it is
+ * closed some time after, and a warning in the log tells where it was opened.
  *
  * <p>Threads: any. Use after {@link #close} throws {@link Code#SESSION_CLOSED}.
  */
@@ -57,12 +57,13 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Connects to every node of {@code cluster.nodes}, and allocates the rings to them. Blocks until these are connected,
-   * at most {@code connect.timeout_ms}. With {@code connect.wait_for = none} it waits for nobody: nodes are linked, and
-   * rings to them allocated, as they come; with {@code cluster.node_limit}, when a query needs them.
+   * Connects to every node of {@code cluster.nodes}, and allocates the rings to them. Blocks until
+   * these are connected, at most {@code connect.timeout_ms}. With {@code connect.wait_for = none}
+   * it waits for nobody: nodes are linked, and rings to them allocated, as they come; with
+   * {@code cluster.node_limit}, when a query needs them.
    *
-   * @throws InterruptedException if the thread is interrupted meanwhile: nothing is open then, and it can be called
-   *     again
+   * @throws InterruptedException if the thread is interrupted meanwhile: nothing is open then, and
+   *     it can be called again
    * @throws FaroException {@link Code#CONFIG_INVALID}, {@link Code#RESOURCE_LIMIT}, {@link
    *     Code#ADDRESS_IN_USE}, {@link Code#TRANSPORT_UNAVAILABLE}, {@link
    *     Code#CONFIGURATION_MISMATCH}, {@link Code#AUTHENTICATION_FAILED}, {@link
@@ -73,8 +74,9 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * As {@link #open}, without waiting. To cancel the stage's future ends it: the others then go on waiting for this
-   * node, as if it had not started. The thread that has opened completes the stage.
+   * Opens a session as {@link #open} does, without waiting. To cancel the stage's future ends that:
+   * the others then go on waiting for this node, as if it had not started. The thread that has
+   * opened completes the stage.
    */
   public static CompletionStage<Session> openAsync(SessionConfig config) {
     return opening(config).stage(Session::close);
@@ -137,23 +139,26 @@ public final class Session implements AutoCloseable {
    * Says which workers take part in a query, if not all of the cluster. On every node that takes
    * part and on the issuer, before any of its workers uses the query.
    *
-   * <p>Once this has returned each worker of this node that is named has to end the query ({@link Worker#endQuery}), also one
-   * that never uses it, and also if the query has failed. With {@code cluster.node_limit} the query, and the links that it
-   * needs, stay until then, and on its issuer it keeps the drain of a node that takes part from being done.
+   * <p>Once this has returned each worker of this node that is named has to end the query
+   * ({@link Worker#endQuery}), also one that never uses it, and also if the query has failed. With
+   * {@code cluster.node_limit} the query, and the links that it needs, stay until then, and on its
+   * issuer it keeps the drain of a node that takes part from being done.
    */
   public void declareQuery(QueryId query, int... participants) {
     Objects.requireNonNull(query, "query");
     Objects.requireNonNull(participants, "participants");
-    checked(declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
+    checked(
+        declareQuery(handle, query.counter(), query.incarnation(), query.issuer(), participants));
   }
 
   /**
-   * Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason. To be called on a node that
-   * takes part, or on the issuer: others are not believed. A query that has failed already keeps its first cause. Never
-   * blocks.
+   * Fails a query on every participant with {@link Code#QUERY_CANCELLED} and this reason. To be
+   * called on a node that takes part, or on the issuer: others are not believed. A query that has
+   * failed already keeps its first cause. Never blocks.
    *
-   * @throws FaroException {@link Code#QUERY_ENDED} if the query has ended by then, or was never begun; {@link
-   *     Code#PEER_LOST} if its issuer was lost; {@link Code#SESSION_CLOSED}, {@link Code#LIMIT_EXCEEDED}
+   * @throws FaroException {@link Code#QUERY_ENDED} if the query has ended by then, or was never
+   *     begun; {@link Code#PEER_LOST} if its issuer was lost; {@link Code#SESSION_CLOSED},
+   *     {@link Code#LIMIT_EXCEEDED}
    */
   public void cancelQuery(QueryId query, String reason) {
     Objects.requireNonNull(query, "query");
@@ -166,7 +171,8 @@ public final class Session implements AutoCloseable {
   /**
    * Whether queries may contain a node: it is there, and linked with every node that is.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the cluster has no such node, {@link Code#SESSION_CLOSED}
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the cluster has no such node,
+   *     {@link Code#SESSION_CLOSED}
    */
   public boolean hasNode(int node) {
     NodeChanges.check(node, nodeCount);
@@ -174,13 +180,14 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Waits until {@link #hasNode}: for a node that was lost, has left, or was missing when this session
-   * opened, to start again. A query that contains it must be begun after that, or after the returning
-   * node's own {@link #open} has returned; one begun before fails with {@link Code#PEER_LOST}.
+   * Waits until {@link #hasNode}: for a node that was lost, has left, or was missing when this
+   * session opened, to start again. A query that contains it must be begun after that, or after the
+   * returning node's own {@link #open} has returned; one begun before fails with
+   * {@link Code#PEER_LOST}.
    *
    * @throws InterruptedException if the thread is interrupted meanwhile
-   * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting; {@link Code#INVALID_ARGUMENT} if the cluster
-   *     has no such node
+   * @throws FaroException {@link Code#SESSION_CLOSED}, also while waiting;
+   *     {@link Code#INVALID_ARGUMENT} if the cluster has no such node
    */
   public void awaitNode(int node) throws InterruptedException {
     if (!hasNode(node)) {
@@ -188,7 +195,10 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /** The same, waiting as long as {@code wait} says: false if the node is not there by then. */
+  /**
+   * Waits until {@link #hasNode} as long as {@code wait} says: false if the node is not there by
+   * then.
+   */
   @CheckReturnValue
   public <X extends Exception> boolean awaitNode(int node, Wait<X> wait) throws X {
     Objects.requireNonNull(wait, "wait");
@@ -203,8 +213,9 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * As {@link #awaitNode}, but this call never blocks: the stage completes, by false when the limit has passed. To
-   * cancel the stage's future ends it. A thread of Faro completes it.
+   * Waits as {@link #awaitNode} does, but this call never blocks: the stage completes, by false
+   * when the limit has passed. To cancel the stage's future ends the wait. A thread of Faro
+   * completes it.
    */
   public CompletionStage<Boolean> awaitNodeAsync(int node, Wait<?> wait) {
     long nanos = Objects.requireNonNull(wait, "wait").nanos();
@@ -215,7 +226,8 @@ public final class Session implements AutoCloseable {
   }
 
   private Background<Boolean> awaiting(int peer, long nanos) {
-    return new Background<>("faro-await-node-" + peer, cancellation -> await(peer, nanos, cancellation));
+    return new Background<>(
+        "faro-await-node-" + peer, cancellation -> await(peer, nanos, cancellation));
   }
 
   private boolean await(int peer, long nanos, Cancellation cancellation) {
@@ -229,14 +241,16 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Adds a node that listens at {@code address} (host:port), if {@code cluster.node_limit} allows nodes to change. From
-   * now on queries that are declared here may contain it. It is linked when the first of them does, or for {@link
-   * #awaitNode}; of the two, the one with the higher number dials, and the other one asks it to. Each session is told
-   * separately, in any order. Never blocks.
+   * Adds a node that listens at {@code address} (host:port), if {@code cluster.node_limit} allows
+   * nodes to change. From now on queries that are declared here may contain it. It is linked when
+   * the first of them does, or for {@link #awaitNode}; of the two, the one with the higher number
+   * dials, and the other one asks it to. Each session is told separately, in any order. Never
+   * blocks.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such number, the own one, no address, or port 0 where this node
-   *     has to dial), {@link Code#WRONG_STATE} (the number is in use: remove that node first, and wait for {@link
-   *     SessionListener#nodeRemoved}; no {@code cluster.node_limit}), {@link Code#SESSION_CLOSED}
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such number, the own one, no address,
+   *     or port 0 where this node has to dial), {@link Code#WRONG_STATE} (the number is in use:
+   *     remove that node first, and wait for {@link SessionListener#nodeRemoved}; no
+   *     {@code cluster.node_limit}), {@link Code#SESSION_CLOSED}
    */
   public void addNode(int node, String address) {
     Objects.requireNonNull(address, "address");
@@ -245,15 +259,17 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Takes a node out of use. A query that is begun here cannot contain it any more; those that run go on. When this node has
-   * begun no such query that still runs, and all nodes that it is linked with say the same of themselves, the drained one
-   * included, the link is closed, its memory is given back, and {@link SessionListener#nodeDrained} is called. So tell it
-   * every node. One that is not linked here at the time, because no query needed that yet or its link was let go ({@code
-   * link.idle_ms}), is not asked: a query that it has begun, and that is declared here only after the drain is done, fails
-   * with {@link Code#PEER_LOST}. Repeatable; {@link #removeNode} ends it early. Never blocks.
+   * Takes a node out of use. A query that is begun here cannot contain it any more; those that run
+   * go on. When no such query still runs that this node has begun or, as they say, any node that
+   * it is linked with, the drained one included, the link is closed, its memory is given back, and
+   * {@link SessionListener#nodeDrained} is called. So tell every node of the drain. One that
+   * is not linked here at the time, because no query needed that yet or its link was let go
+   * ({@code link.idle_ms}), is not asked: a query that it has begun, and that is declared here only
+   * after the drain is done, fails with {@link Code#PEER_LOST}. Repeatable; {@link #removeNode}
+   * ends it early. Never blocks.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such node), {@link Code#WRONG_STATE} (no {@code
-   *     cluster.node_limit}), {@link Code#SESSION_CLOSED}
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} (no such node), {@link Code#WRONG_STATE}
+   *     (no {@code cluster.node_limit}), {@link Code#SESSION_CLOSED}
    */
   public void drainNode(int node) {
     NodeChanges.check(node, nodeCount);
@@ -261,10 +277,12 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Forgets a node for good: closes its link, by which queries that contain it fail, and refuses its process from now on.
-   * After {@link SessionListener#nodeRemoved} its number can be used again. Never blocks.
+   * Forgets a node for good: closes its link, by which queries that contain it fail, and refuses
+   * its process from now on. After {@link SessionListener#nodeRemoved} its number can be used
+   * again. Never blocks.
    *
-   * @throws FaroException as {@link #drainNode}; {@link Code#INVALID_ARGUMENT} also for the own node
+   * @throws FaroException as {@link #drainNode}; {@link Code#INVALID_ARGUMENT} also for the own
+   *     node
    */
   public void removeNode(int node) {
     NodeChanges.check(node, nodeCount);
@@ -272,8 +290,8 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Tells this listener of nodes that come and go and of queries that fail, from now on; it replaces the one before, of
-   * which a call may still be under way. Never blocks.
+   * Tells this listener of nodes that come and go and of queries that fail, from now on; it
+   * replaces the one before, of which a call may still be under way. Never blocks.
    *
    * @throws FaroException {@link Code#SESSION_CLOSED}
    */
@@ -287,10 +305,11 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * What the shuffles of a query have counted, closed or not, that the workers of this node have opened, in that order; for
-   * EXPLAIN ANALYZE. Kept until the query has ended everywhere, and at least as long as one of these workers has not called
-   * {@link Worker#endQuery}; on the issuer until every node has confirmed the end. Later, and of a query that this node does
-   * not know, there are none.
+   * What the shuffles of a query have counted, closed or not, that the workers of this node have
+   * opened, in that order; for EXPLAIN ANALYZE. Kept until the query has ended everywhere, and at
+   * least as long as one of these workers has not called {@link Worker#endQuery}; on the issuer
+   * until every node has confirmed the end. Later, and of a query that this node does not know,
+   * there are none.
    *
    * @throws FaroException {@link Code#SESSION_CLOSED}
    */
@@ -300,9 +319,9 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Shows the counters of the session, its workers and its links in the platform's MBean server, under
-   * {@code io.faro:type=Session,…}, {@code type=Worker,…} and {@code type=Link,…}, until it is closed.
-   * Idempotent.
+   * Shows the counters of the session, its workers and its links in the platform's MBean server,
+   * under {@code io.faro:type=Session,…}, {@code type=Worker,…} and {@code type=Link,…},
+   * until it is closed. Idempotent.
    *
    * @throws FaroException {@link Code#SESSION_CLOSED}
    */
@@ -327,7 +346,10 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /** As {@link #close}, without waiting. A thread of Faro completes the stage. */
+  /**
+   * Closes the session as {@link #close} does, without waiting. A thread of Faro completes the
+   * stage.
+   */
   public CompletionStage<Void> closeAsync() {
     return closing().stage(nothing -> {});
   }

@@ -17,13 +17,14 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 
 /**
- * Registers the counters of one session with the platform's MBean server. There is one bean for the session ({@code
- * io.faro:type=Session,session=0-1}), one for each worker ({@code type=Worker,…,worker=2}) and one for each link
- * ({@code type=Link,…,node=1}). A bean has one attribute per counter, with the same name as in C++. A session is named by its
- * node and by the first number from 1 on that no other session of the process has, of whatever class loader.
+ * Registers the counters of one session with the platform's MBean server. There is one bean for the
+ * session ({@code io.faro:type=Session,session=0-1}), one for each worker
+ * ({@code type=Worker,…,worker=2}) and one for each link ({@code type=Link,…,node=1}). A bean
+ * has one attribute per counter, with the same name as in C++. A session is named by its node and
+ * by the first number from 1 on that no other session of the process has, of whatever class loader.
  *
- * <p>The beans refer to the session by its native handle, not by the {@link Session} object, so they do not keep a session
- * that the application has dropped from being collected. Threads: any.
+ * <p>The beans refer to the session by its native handle, not by the {@link Session} object, so
+ * they do not keep a session that the application has dropped from being collected. Threads: any.
  */
 final class SessionBeans {
   private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
@@ -46,7 +47,8 @@ final class SessionBeans {
     }
   }
 
-  // Where nodes change not every number has a link, and one may have none any more: then nothing was counted.
+  // Where nodes change not every number has a link, and one may have none any more: then nothing
+  // was counted.
   private static Map<String, Long> linkTo(int node, SessionMetrics metrics) {
     return metrics.links().stream()
         .filter(link -> link.node() == node)
@@ -67,8 +69,9 @@ final class SessionBeans {
     registered.clear();
   }
 
-  // Returns the part of its name that its workers and links have in theirs. The server decides which number is taken: what this
-  // copy of Faro counts, a copy in another class loader counts as well.
+  // Returns the part of its name that its workers and links have in theirs. The server decides
+  // which number is taken: what this copy of Faro counts, a copy in another class loader counts as
+  // well.
   private String registerSession(int node, Supplier<Map<String, Long>> counters) {
     for (int number = 1; ; number++) {
       String of = ",session=" + node + "-" + number;
@@ -86,7 +89,8 @@ final class SessionBeans {
   }
 
   // False: there is one of that name.
-  private synchronized boolean registerIfFree(String properties, Supplier<Map<String, Long>> counters) {
+  private synchronized boolean registerIfFree(
+      String properties, Supplier<Map<String, Long>> counters) {
     try {
       ObjectName name = new ObjectName("io.faro:" + properties);
       server.registerMBean(new Bean(counters), name);
@@ -144,7 +148,8 @@ final class SessionBeans {
           counters.get().keySet().stream()
               .map(name -> new MBeanAttributeInfo(name, "long", name, true, false, false))
               .toArray(MBeanAttributeInfo[]::new);
-      return new MBeanInfo(Counters.class.getName(), "Counters of Faro", attributes, null, null, null);
+      return new MBeanInfo(
+          Counters.class.getName(), "Counters of Faro", attributes, null, null, null);
     }
   }
 }

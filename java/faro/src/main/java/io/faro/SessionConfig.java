@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The configuration of one node, or of an {@link Endpoint}: the settings that differ from their defaults. Immutable. The
- * values are checked together when a session or an endpoint is opened.
+ * The configuration of one node, or of an {@link Endpoint}: the settings that differ from their
+ * defaults. Immutable. The values are checked together when a session or an endpoint is opened.
  */
 public final class SessionConfig {
   private final Map<Setting, String> values;
@@ -29,8 +29,8 @@ public final class SessionConfig {
   }
 
   /**
-   * The value of a setting as text: the one that was set here, or the default, also of one that was given as bytes.
-   * Ignores environment variables.
+   * The value of a setting as text: the one that was set here, or the default, also of one that was
+   * given as bytes. Ignores environment variables.
    */
   public String get(Setting setting) {
     Objects.requireNonNull(setting, "setting");
@@ -51,12 +51,13 @@ public final class SessionConfig {
   }
 
   /**
-   * For native code: each setting as its name, a NUL, its value, a NUL. Those that were given as bytes have a # before
-   * their name, and hexadecimal digits as value. To be overwritten after use.
+   * For native code: each setting as its name, a NUL, its value, a NUL. Those that were given as
+   * bytes have a # before their name, and hexadecimal digits as value. To be overwritten after use.
    */
   byte[] encoded() {
     StringBuilder text = new StringBuilder();
-    values.forEach((setting, value) -> text.append(setting.key()).append('\0').append(value).append('\0'));
+    values.forEach(
+        (setting, value) -> text.append(setting.key()).append('\0').append(value).append('\0'));
     byte[] texts = text.toString().getBytes(UTF_8);
     int size = texts.length;
     for (Map.Entry<Setting, byte[]> given : bytes.entrySet()) {
@@ -67,7 +68,8 @@ public final class SessionConfig {
         (setting, given) -> {
           all.put((byte) '#').put(setting.key().getBytes(UTF_8)).put((byte) 0);
           for (byte each : given) {
-            all.put((byte) Character.forDigit(each >> 4 & 15, 16)).put((byte) Character.forDigit(each & 15, 16));
+            all.put((byte) Character.forDigit(each >> 4 & 15, 16))
+                .put((byte) Character.forDigit(each & 15, 16));
           }
           all.put((byte) 0);
         });
@@ -78,7 +80,8 @@ public final class SessionConfig {
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder("configuration");
-    values.forEach((setting, value) -> text.append(' ').append(setting.key()).append('=').append(value));
+    values.forEach(
+        (setting, value) -> text.append(' ').append(setting.key()).append('=').append(value));
     bytes.keySet().forEach(setting -> text.append(' ').append(setting.key()).append("=(bytes)"));
     return text.append(environment ? " and the environment" : "").toString();
   }
@@ -104,13 +107,15 @@ public final class SessionConfig {
 
     /**
      * Gives what a file would hold instead of its path: for {@link Setting#SECURITY_SECRET_FILE},
-     * {@link Setting#SECURITY_CERTIFICATE}, {@link Setting#SECURITY_KEY} and {@link Setting#SECURITY_AUTHORITY}; opening
-     * with other settings given like this throws {@link Code#CONFIG_INVALID}. The array is not copied: it must not change
-     * before the last session or endpoint has been opened with this configuration; overwrite it then. Native copies are
-     * overwritten when what was opened is closed.
+     * {@link Setting#SECURITY_CERTIFICATE}, {@link Setting#SECURITY_KEY} and
+     * {@link Setting#SECURITY_AUTHORITY}; opening with other settings given like this throws
+     * {@link Code#CONFIG_INVALID}. The array is not copied: it must not change before the last
+     * session or endpoint has been opened with this configuration; overwrite it then. Native copies
+     * are overwritten when what was opened is closed.
      */
     public Builder setBytes(Setting setting, byte[] given) {
-      bytes.put(Objects.requireNonNull(setting, "setting"), Objects.requireNonNull(given, setting.key()));
+      bytes.put(
+          Objects.requireNonNull(setting, "setting"), Objects.requireNonNull(given, setting.key()));
       values.remove(setting);
       return this;
     }
@@ -120,7 +125,10 @@ public final class SessionConfig {
       return set(setting, Long.toString(value));
     }
 
-    /** Sets the number of this node and the addresses (host:port) of all nodes, ordered by node number. */
+    /**
+     * Sets the number of this node and the addresses (host:port) of all nodes, ordered by node
+     * number.
+     */
     public Builder cluster(int node, List<String> nodes) {
       String joined = String.join(",", Nulls.none(nodes, "nodes"));
       return set(Setting.CLUSTER_NODE, node).set(Setting.CLUSTER_NODES, joined);
@@ -131,7 +139,9 @@ public final class SessionConfig {
       return set(Setting.CLUSTER_WORKERS, workersPerNode);
     }
 
-    /** Also reads the FARO_… environment variables. Settings made on this builder take precedence. */
+    /**
+     * Also reads the FARO_… environment variables. Settings made on this builder take precedence.
+     */
     public Builder environment() {
       environment = true;
       return this;

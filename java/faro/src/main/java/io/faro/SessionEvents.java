@@ -1,8 +1,8 @@
 package io.faro;
 
 /**
- * Passes the events of a session to its listener. The network thread must not block, so it only queues events; a thread of
- * this class, which starts with the first listener, makes the calls.
+ * Passes the events of a session to its listener. The network thread must not block, so it only
+ * queues events; a thread of this class, which starts with the first listener, makes the calls.
  *
  * <p>Threads: any.
  */
@@ -65,8 +65,9 @@ final class SessionEvents {
   private static native int listen(long session);
 
   /**
-   * Blocks until there is an event and returns its kind. Stores in {@code to} the node, the query's counter, incarnation and
-   * issuer, and the negative code of the cause, which is also this thread's last error.
+   * Blocks until there is an event and returns its kind. Stores in {@code to} the node, the query's
+   * counter, incarnation and issuer, and the negative code of the cause, which is also this
+   * thread's last error.
    */
   private static native int awaitEvent(long session, long[] to);
 }

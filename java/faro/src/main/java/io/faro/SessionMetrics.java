@@ -9,9 +9,9 @@ import java.util.List;
  * @param links to every node, including this one
  * @param lanes of these links; lanes within this node appear twice, as sent and as received
  * @param overflowMemoryBytes memory in use for spilled rows
- * @param overflowMemoryPeakBytes the most that it was
- * @param overflowFileBytes the same in the file
- * @param overflowFilePeakBytes the most that it was
+ * @param overflowMemoryPeakBytes the most memory that was in use for spilled rows
+ * @param overflowFileBytes bytes of the overflow file in use for spilled rows
+ * @param overflowFilePeakBytes the most bytes of the overflow file that were in use
  * @param queriesRunning queries that have not ended
  * @param queriesFailed since the session was opened
  */

@@ -7,8 +7,8 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 
 /**
- * One shuffle at one worker, opened by {@link Worker#openShuffle}. It reports its state, cancels and closes; rows go
- * through {@link #sender} and {@link #receiver}.
+ * One shuffle at one worker, opened by {@link Worker#openShuffle}. It reports its state, cancels
+ * and closes; rows go through {@link #sender} and {@link #receiver}.
  *
  * <pre>{@code
  * try (Shuffle shuffle = worker.openShuffle(new ShuffleSpec(query, stage, 8))) {
@@ -18,11 +18,14 @@ import java.util.stream.IntStream;
  * }
  * }</pre>
  *
- * <p>Threads: those of its worker, one at a time. Use after {@link #close} throws {@link Code#CLOSED}.
- * A failure of the query is thrown by the next call.
+ * <p>Threads: those of its worker, one at a time. Use after {@link #close} throws
+ * {@link Code#CLOSED}. A failure of the query is thrown by the next call.
  */
 public final class Shuffle implements AutoCloseable {
-  /** Sizes and offsets of the memory that is read and written without a call; native code provides them. */
+  /**
+   * Sizes and offsets of the memory that is read and written without a call; native code provides
+   * them.
+   */
   static final class Layout {
     static final int CURSOR_BYTES;
     static final int CURSOR_AT;
@@ -60,7 +63,10 @@ public final class Shuffle implements AutoCloseable {
   private long handle; // 0: closed
   private ShuffleMetrics last; // since it is closed
 
-  /** Of a shuffle that native code has opened by this spec; {@code workerCount} is that of the session. */
+  /**
+   * Stands for a shuffle that native code has opened by this spec; {@code workerCount} is that of
+   * the session.
+   */
   Shuffle(Worker worker, long handle, ShuffleSpec opened, int workerCount, References references) {
     this.worker = worker;
     owner = worker.owner();
@@ -99,7 +105,8 @@ public final class Shuffle implements AutoCloseable {
   /**
    * The sending side; always the same object.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if this worker is no sender: ask {@link #isSender} before
+   * @throws FaroException {@link Code#WRONG_STATE} if this worker is no sender: ask
+   *     {@link #isSender} before
    */
   public ShuffleSender sender() {
     enter();
@@ -112,7 +119,8 @@ public final class Shuffle implements AutoCloseable {
   /**
    * The receiving side; always the same object.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if this worker is no receiver: ask {@link #isReceiver} before
+   * @throws FaroException {@link Code#WRONG_STATE} if this worker is no receiver: ask
+   *     {@link #isReceiver} before
    */
   public ShuffleReceiver receiver() {
     enter();
@@ -124,19 +132,23 @@ public final class Shuffle implements AutoCloseable {
 
   private FaroException noPart(String side) {
     return new FaroException(
-        Code.WRONG_STATE, "worker " + worker.number() + " is no " + side + " of stage " + spec.stage());
+        Code.WRONG_STATE,
+        "worker " + worker.number() + " is no " + side + " of stage " + spec.stage());
   }
 
   /**
-   * Throws the query's failure if it has failed; never blocks. For loops that neither send nor receive: calls that send
-   * or receive throw it themselves.
+   * Throws the query's failure if it has failed; never blocks. For loops that neither send nor
+   * receive: calls that send or receive throw it themselves.
    */
   public void checkQuery() {
     call();
     checked(status(handle));
   }
 
-  /** Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason, at once. Never blocks. */
+  /**
+   * Fails the query on every participant with {@link Code#QUERY_CANCELLED} and this reason, at
+   * once. Never blocks.
+   */
   public void cancel(String reason) {
     Objects.requireNonNull(reason, "reason");
     call();
@@ -144,12 +156,12 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
-   * What it has counted: rows and bytes to each receiver and from each sender, what it was blocked on, what was spilled.
-   * Also after {@link #close}, with what closing did. {@link Session#shuffleMetrics} has the same of all shuffles of a
-   * query.
+   * What it has counted: rows and bytes to each receiver and from each sender, what it was blocked
+   * on, what was spilled. Also after {@link #close}, with what closing did.
+   * {@link Session#shuffleMetrics} has the same of all shuffles of a query.
    *
-   * @throws FaroException {@link Code#RESOURCE_LIMIT} if there is no memory for it; {@link Code#CLOSED} if there was
-   *     none while it closed
+   * @throws FaroException {@link Code#RESOURCE_LIMIT} if there is no memory for it;
+   *     {@link Code#CLOSED} if there was none while it closed
    */
   public ShuffleMetrics metrics() {
     owner.enter();
@@ -158,23 +170,28 @@ public final class Shuffle implements AutoCloseable {
     }
     if (last == null) {
       throw new FaroException(
-          Code.CLOSED, "the shuffle of stage " + spec.stage() + " was closed, and what it has counted was not read");
+          Code.CLOSED,
+          "the shuffle of stage " + spec.stage()
+              + " was closed, and what it has counted was not read");
     }
     return last;
   }
 
   /**
-   * Closes. A shuffle that is closed before its end cancels the query on every participant, with a cause
-   * that names the worker and the stage: a sender that has not finished, and a receiver that was not told
-   * END_OF_STREAM (from each sender, if it receives from them one by one) and has not called {@link
-   * ShuffleReceiver#stop}. So an exception in a receive loop within try-with-resources fails the query
-   * everywhere. That cause is a last resort: nobody is told it at once, so that the block which catches the exception can say
-   * why, by {@link Worker#endQuery(QueryId, Throwable)}; then that alone is told. Otherwise the others are told after 100 ms,
-   * or before, when the worker makes any other call. What fails the query meanwhile, {@link #cancel} too, is its cause.
-   * Closing twice is allowed, and so is closing after the worker has ended its part with a failure, which closes it.
+   * Closes. A shuffle that is closed before its end cancels the query on every participant, with a
+   * cause that names the worker and the stage: a sender that has not finished, and a receiver that
+   * was not told END_OF_STREAM (from each sender, if it receives from them one by one) and has not
+   * called {@link ShuffleReceiver#stop}. So an exception in a receive loop within
+   * try-with-resources fails the query everywhere. That cause is a last resort: nobody is told it
+   * at once, so that the block which catches the exception can say why, by
+   * {@link Worker#endQuery(QueryId, Throwable)}; then that alone is told. Otherwise the others are
+   * told after 100 ms, or before, when the worker makes any other call. What fails the query
+   * meanwhile, {@link #cancel} too, is its cause. Closing twice is allowed, and so is closing after
+   * the worker has ended its part with a failure, which closes it.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker; {@link Code#RESOURCE_LIMIT} if it
-   *     was closed, but there is no memory for its {@link #metrics}
+   * @throws FaroException {@link Code#WRONG_STATE} if another thread owns the worker;
+   *     {@link Code#RESOURCE_LIMIT} if it was closed, but there is no memory for its
+   *     {@link #metrics}
    */
   @Override
   public void close() {
@@ -221,7 +238,8 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
-   * Called before each native call, and returns the handle for it: frames may close in that call, which ends claims.
+   * Called before each native call, and returns the handle for it: frames may close in that call,
+   * which ends claims.
    */
   long call() {
     enter();
@@ -238,8 +256,8 @@ public final class Shuffle implements AutoCloseable {
   }
 
   /**
-   * Sets the format in which this worker reads the rows of this shuffle, or else sends them; checks that the codec's rows
-   * fit.
+   * Sets the format in which this worker reads the rows of this shuffle, or else sends them; checks
+   * that the codec's rows fit.
    */
   void nameFormat(RowCodec<?> codec, boolean reads) {
     spec.checkCodec(codec);
@@ -252,8 +270,8 @@ public final class Shuffle implements AutoCloseable {
 
   private static native void layout(int[] to);
 
-  // The addresses of the descriptor, the staged rows, the cursors and the row counts; the last two are 0 if this worker
-  // is no sender.
+  // The addresses of the descriptor, the staged rows, the cursors and the row counts; the last two
+  // are 0 if this worker is no sender.
   private static native void addresses(long handle, long[] to);
 
   // The numbers of all receivers, or of all senders.

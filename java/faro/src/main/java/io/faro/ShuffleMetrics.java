@@ -3,9 +3,10 @@ package io.faro;
 import java.util.List;
 
 /**
- * What one shuffle of one worker has counted ({@link Shuffle#metrics}, {@link Session#shuffleMetrics}). The time that it
- * was blocked is that of calls that wait, also on virtual threads. What an engine does between two calls with {@link Wait#NONE}
- * is not known: these count without time, as does the first try of a call that then waits.
+ * What one shuffle of one worker has counted ({@link Shuffle#metrics},
+ * {@link Session#shuffleMetrics}). The time that it was blocked is that of calls that wait, also on
+ * virtual threads. What an engine does between two calls with {@link Wait#NONE} is not known: these
+ * count without time, as does the first try of a call that then waits.
  *
  * @param query of the shuffle
  * @param stage of the shuffle

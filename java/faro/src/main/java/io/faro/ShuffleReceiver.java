@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read in place; {@link
- * #objects} turns them into objects.
+ * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read in
+ * place; {@link #objects} turns them into objects.
  *
  * <pre>{@code
  * Batch batch = receiver.newBatch();
@@ -16,8 +16,8 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>Threads: those of the worker. Valid as long as its shuffle is open. Failures of the query are thrown: close the
- * shuffle and end the query.
+ * <p>Threads: those of the worker. Valid as long as its shuffle is open. Failures of the query are
+ * thrown: close the shuffle and end the query.
  */
 public final class ShuffleReceiver {
   /** Stands for all senders. */
@@ -43,25 +43,31 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * Takes the next rows of any sender into {@code batch}, after releasing what it held; waits for them.
+   * Takes the next rows of any sender into {@code batch}, after releasing what it held; waits for
+   * them.
    *
-   * @return DONE: the batch has rows; HOLDING; END_OF_STREAM: every sender has finished and all rows were
-   *     handed out
+   * @return DONE: the batch has rows; HOLDING; END_OF_STREAM: every sender has finished and all
+   *     rows were handed out
    */
   @CheckReturnValue
   public Outcome receive(Batch batch) throws InterruptedException {
     return receive(batch, ANY, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  /**
+   * Takes the next rows of any sender into {@code batch}, after releasing what it held, waiting as
+   * long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome receive(Batch batch, Wait<X> wait) throws X {
     return receive(batch, ANY, wait);
   }
 
   /**
-   * As {@link #receive(Batch)}, from one sender only (a worker number), for rows that have to be kept apart by sender.
-   * To merge objects that come in order, use {@link #merge}.
+   * Takes the next rows of one sender (a worker number) into {@code batch}, after releasing what it
+   * held; waits for them. It answers as {@link #receive(Batch)} does, but END_OF_STREAM when that
+   * sender has finished. It is for rows that have to be kept apart by sender. To merge objects that
+   * come in order, use {@link #merge}.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if that worker is no sender
    */
@@ -70,13 +76,16 @@ public final class ShuffleReceiver {
     return receive(batch, checkedSender(sender), Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then. */
+  /**
+   * Takes the next rows of one sender into {@code batch}, as {@link #receiveFrom(int, Batch)} does,
+   * waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if nothing has come by then.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome receiveFrom(int sender, Batch batch, Wait<X> wait) throws X {
     return receive(batch, checkedSender(sender), wait);
   }
 
-  /** From a sender, or {@link #ANY}. */
+  /** Takes the next rows of a sender, or of {@link #ANY}. */
   <X extends Exception> Outcome receive(Batch batch, int sender, Wait<X> wait) throws X {
     Objects.requireNonNull(batch, "batch");
     Objects.requireNonNull(wait, "wait");
@@ -106,12 +115,13 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * Receives objects by a codec, whose rowBytes must be the shuffle's (as {@link ShuffleSender#objects}). If a sender's
-   * codec has another {@link RowCodec#format} the query fails on every participant before a row of it is read.
+   * Receives objects by a codec, whose rowBytes must be the shuffle's (as
+   * {@link ShuffleSender#objects}). If a sender's codec has another {@link RowCodec#format} the
+   * query fails on every participant before a row of it is read.
    *
-   * @throws FaroException {@link Code#STAGE_MISMATCH} if that is known already; otherwise the call that receives
-   *     throws it; {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker receives by a codec of another
-   *     format already
+   * @throws FaroException {@link Code#STAGE_MISMATCH} if that is known already; otherwise the call
+   *     that receives throws it; {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker
+   *     receives by a codec of another format already
    */
   public <T> ObjectReceiver<T> objects(RowCodec<T> codec) {
     Objects.requireNonNull(codec, "codec");
@@ -120,7 +130,8 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * Receives objects by a codec as {@link #objects} does, merged: every sender has to send its objects in this order.
+   * Receives objects by a codec as {@link #objects} does, merged: every sender has to send its
+   * objects in this order.
    *
    * @throws FaroException as {@link #objects}
    */
@@ -132,8 +143,8 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * Says that this receiver needs no more rows: from now on receiving answers END_OF_STREAM. Never blocks. Only this
-   * call says so: closing a receiver before the end of stream cancels the query.
+   * Says that this receiver needs no more rows: from now on receiving answers END_OF_STREAM. Never
+   * blocks. Only this call says so: closing a receiver before the end of stream cancels the query.
    */
   public void stop() {
     FaroException.checked(stop(shuffle.call()));
@@ -176,6 +187,7 @@ public final class ShuffleReceiver {
 
   @Override
   public String toString() {
-    return "receiver of stage " + shuffle.spec().stage() + " of query " + shuffle.spec().query() + ", of " + worker;
+    return "receiver of stage "
+        + shuffle.spec().stage() + " of query " + shuffle.spec().query() + ", of " + worker;
   }
 }

@@ -3,22 +3,23 @@ package io.faro;
 import java.util.Objects;
 
 /**
- * The sending side of a {@link Shuffle} at one worker. This class sends rows as arrays of bytes; {@link #longs},
- * {@link #rows} and {@link #objects} are faster or easier, and can be mixed.
+ * The sending side of a {@link Shuffle} at one worker. This class sends rows as arrays of bytes;
+ * {@link #longs}, {@link #rows} and {@link #objects} are faster or easier, and can be mixed.
  *
- * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers}, as {@link Shuffle#spec}
- * names them (with all workers as receivers, that is the worker number). Rows of one sender to one receiver arrive
- * once, whole and in order. A row is copied, or written in place, before the call returns.
+ * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers}, as
+ * {@link Shuffle#spec} names them (with all workers as receivers, that is the worker number). Rows
+ * of one sender to one receiver arrive once, whole and in order. A row is copied, or written in
+ * place, before the call returns.
  *
- * <p>Waiting: the last argument says how long a call may wait; without it, forever. While a worker waits it does
- * everything that others need from it. A call answers {@link Outcome#DONE}; {@link Outcome#WOULD_WAIT} (by {@link
- * Wait#NONE}), {@link Outcome#DEADLINE} (by {@link Wait#atMost}), {@link Outcome#HOLDING} or {@link Outcome#STOPPED} if
- * the row was not sent.
+ * <p>Waiting: the last argument says how long a call may wait; without it, forever. While a worker
+ * waits it does everything that others need from it. A call answers {@link Outcome#DONE};
+ * {@link Outcome#WOULD_WAIT} (by {@link Wait#NONE}), {@link Outcome#DEADLINE} (by
+ * {@link Wait#atMost}), {@link Outcome#HOLDING} or {@link Outcome#STOPPED} if the row was not sent.
  *
- * <p>Threads: those of the worker. Valid as long as its shuffle is open. Errors: {@link
- * Code#INVALID_ARGUMENT} for a receiver that does not exist or is named twice, a row of another width than the
- * shuffle's, or a row above {@code row.limit_bytes}: nothing was sent, and the query continues. Failures of the query
- * are thrown: close the shuffle and end the query.
+ * <p>Threads: those of the worker. Valid as long as its shuffle is open. Errors:
+ * {@link Code#INVALID_ARGUMENT} for a receiver that does not exist or is named twice, a row of
+ * another width than the shuffle's, or a row above {@code row.limit_bytes}: nothing was sent, and
+ * the query continues. Failures of the query are thrown: close the shuffle and end the query.
  */
 public final class ShuffleSender {
   private final Shuffle shuffle;
@@ -53,7 +54,8 @@ public final class ShuffleSender {
     shuffle.enter();
     if (spec.rowBytes() != Long.BYTES) {
       throw new FaroException(
-          Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": rows of " + spec.rowBytes() + " bytes, not 8");
+          Code.INVALID_ARGUMENT,
+          "stage " + spec.stage() + ": rows of " + spec.rowBytes() + " bytes, not 8");
     }
     return new LongSender(this, open);
   }
@@ -65,13 +67,13 @@ public final class ShuffleSender {
   }
 
   /**
-   * Sends objects by a codec, whose rowBytes must be the shuffle's; a shuffle of rows with a length each
-   * takes any. If the codec declares its objects immutable and the rows have a length each, they go by reference to
-   * workers of the same session. Receivers learn the codec's {@link RowCodec#format} before the first row, so call this
-   * before anything else is sent.
+   * Sends objects by a codec, whose rowBytes must be the shuffle's; a shuffle of rows with a length
+   * each takes any. If the codec declares its objects immutable and the rows have a length each,
+   * they go by reference to workers of the same session. Receivers learn the codec's
+   * {@link RowCodec#format} before the first row, so call this before anything else is sent.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker sends by a codec of
-   *     another format already
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker sends
+   *     by a codec of another format already
    */
   public <T> ObjectSender<T> objects(RowCodec<T> codec) {
     Objects.requireNonNull(codec, "codec");
@@ -86,9 +88,12 @@ public final class ShuffleSender {
     return send(receiver, row, from, bytes, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says. */
+  /**
+   * Sends a copy of one row of {@code bytes} bytes, waiting for room as long as {@code wait} says.
+   */
   @CheckReturnValue
-  public <X extends Exception> Outcome send(int receiver, byte[] row, int from, int bytes, Wait<X> wait) throws X {
+  public <X extends Exception> Outcome send(
+      int receiver, byte[] row, int from, int bytes, Wait<X> wait) throws X {
     long handle = shuffle.call();
     Objects.requireNonNull(wait, "wait");
     Objects.checkFromIndexSize(from, bytes, Objects.requireNonNull(row, "row").length);
@@ -101,14 +106,18 @@ public final class ShuffleSender {
 
   /** Sends a copy of one row to several receivers, each named once: to all of them or to none. */
   @CheckReturnValue
-  public Outcome multicast(int[] receivers, byte[] row, int from, int bytes) throws InterruptedException {
+  public Outcome multicast(int[] receivers, byte[] row, int from, int bytes)
+      throws InterruptedException {
     return multicast(receivers, row, from, bytes, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says. */
+  /**
+   * Sends a copy of one row to several receivers, each named once: to all of them or to none. It
+   * waits for room as long as {@code wait} says.
+   */
   @CheckReturnValue
-  public <X extends Exception> Outcome multicast(int[] receivers, byte[] row, int from, int bytes, Wait<X> wait)
-      throws X {
+  public <X extends Exception> Outcome multicast(
+      int[] receivers, byte[] row, int from, int bytes, Wait<X> wait) throws X {
     shuffle.enter();
     checkReceivers(receivers);
     return multicastTo(receivers, row, from, bytes, wait);
@@ -120,15 +129,19 @@ public final class ShuffleSender {
     return broadcast(row, from, bytes, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says. */
+  /**
+   * Sends a copy of one row to all receivers, or to none, waiting for room as long as {@code wait}
+   * says.
+   */
   @CheckReturnValue
-  public <X extends Exception> Outcome broadcast(byte[] row, int from, int bytes, Wait<X> wait) throws X {
+  public <X extends Exception> Outcome broadcast(byte[] row, int from, int bytes, Wait<X> wait)
+      throws X {
     return multicastTo(null, row, from, bytes, wait);
   }
 
-  // To these receivers; null: to all.
-  private <X extends Exception> Outcome multicastTo(int[] receivers, byte[] row, int from, int bytes, Wait<X> wait)
-      throws X {
+  // Sends a copy of one row to these receivers; null: to all.
+  private <X extends Exception> Outcome multicastTo(
+      int[] receivers, byte[] row, int from, int bytes, Wait<X> wait) throws X {
     long handle = shuffle.call();
     Objects.requireNonNull(wait, "wait");
     Objects.checkFromIndexSize(from, bytes, Objects.requireNonNull(row, "row").length);
@@ -139,8 +152,8 @@ public final class ShuffleSender {
   }
 
   /**
-   * Starts the transfer of everything sent so far, however little. Never blocks. Rows are sent without it, too, when a
-   * frame is full, when the worker waits, and by {@link #finish}.
+   * Starts the transfer of everything sent so far, however little. Never blocks. Rows are sent
+   * without it, too, when a frame is full, when the worker waits, and by {@link #finish}.
    */
   public void flush() {
     FaroException.checked(flush(shuffle.call()));
@@ -152,7 +165,10 @@ public final class ShuffleSender {
     return finish(Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says. */
+  /**
+   * Says that there are no more rows, waiting as long as {@code wait} says; every receiver learns
+   * it after the last row. Repeatable.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome finish(Wait<X> wait) throws X {
     Objects.requireNonNull(wait, "wait");
@@ -184,22 +200,24 @@ public final class ShuffleSender {
         : outcome;
   }
 
-  /** The address where rows for {@link #sendStaged} go, {@link Shuffle.Layout#STAGED_ROWS} of them. */
+  /**
+   * The address where rows for {@link #sendStaged} go, {@link Shuffle.Layout#STAGED_ROWS} of them.
+   */
   long stagedRows() {
     return staged;
   }
 
   /**
-   * Sends the first staged rows. Returns how many were taken, with the number of the outcome in the bits above. Never
-   * waits.
+   * Sends the first staged rows. Returns how many were taken, with the number of the outcome in the
+   * bits above. Never waits.
    */
   long sendStaged(int count, Partition partition) {
     return FaroException.checked(sendStaged(shuffle.call(), count, partition.number()));
   }
 
   /**
-   * The place of a row for which {@link #makeRoom} has answered DONE without opening a frame with room for it, because
-   * it is too large or its receiver has stopped. Valid until the next call.
+   * The place of a row for which {@link #makeRoom} has answered DONE without opening a frame with
+   * room for it, because it is too large or its receiver has stopped. Valid until the next call.
    */
   long apart() {
     return NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS);
@@ -212,7 +230,8 @@ public final class ShuffleSender {
 
   private void checkReceivers(int[] receivers) {
     if (Objects.requireNonNull(receivers, "receivers").length == 0) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": a row for no receiver");
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": a row for no receiver");
     }
     for (int receiver : receivers) {
       checkReceiver(receiver);
@@ -223,7 +242,8 @@ public final class ShuffleSender {
     if (receiver < 0 || receiver >= receiverCount) {
       throw new FaroException(
           Code.INVALID_ARGUMENT,
-          "stage " + spec.stage() + ": receiver " + receiver + " does not exist (0 … " + (receiverCount - 1) + ")");
+          "stage " + spec.stage() + ": receiver " + receiver + " does not exist (0 … "
+              + (receiverCount - 1) + ")");
     }
   }
 

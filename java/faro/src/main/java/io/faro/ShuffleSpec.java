@@ -4,22 +4,24 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * What to open. Every worker that takes part opens the same spec, in any order, at any time.
+ * What to open. Every worker that takes part opens an equal spec, in any order, at any time.
  *
  * <pre>{@code
- * ShuffleSpec.repartition(query, 0).withRowsOf(codec)             // all workers to all workers
- * ShuffleSpec.broadcast(query, 1, sender).withRowBytes(8)         // one worker to all
- * ShuffleSpec.gather(query, 2, receiver)                          // all workers to one; rows have a length each
+ * ShuffleSpec.repartition(query, 0).withRowsOf(codec)      // all workers to all workers
+ * ShuffleSpec.broadcast(query, 1, sender).withRowBytes(8)  // one worker to all
+ * ShuffleSpec.gather(query, 2, receiver)                   // all to one; rows have a length each
  * ShuffleSpec.repartition(query, 3).withSenders(0, 1).withReceivers(2, 3)
  * }</pre>
  *
  * @param query the query
  * @param stage number of the shuffle operator in its query's plan, from 0
  * @param rowBytes width of every row; 0: rows have a length each
- * @param senders worker numbers; empty: all workers; with {@code cluster.node_limit}, those declared
- * @param receivers the same; receivers are numbered by their place
- * @param referenceLimit most objects in flight by reference from one worker to another one of the same session (see
- *     {@link RowCodec#immutable}), rounded up to a power of two; 0: none
+ * @param senders worker numbers; empty: all workers; with {@code cluster.node_limit}, those
+ *     declared
+ * @param receivers worker numbers; empty: all workers; with {@code cluster.node_limit}, those
+ *     declared. Receivers are numbered by their place
+ * @param referenceLimit most objects in flight by reference from one worker to another one of the
+ *     same session (see {@link RowCodec#immutable}), rounded up to a power of two; 0: none
  */
 public record ShuffleSpec(
     QueryId query, int stage, int rowBytes, int[] senders, int[] receivers, int referenceLimit) {
@@ -32,7 +34,8 @@ public record ShuffleSpec(
   private static final int[] ALL = {};
 
   /**
-   * Copies the arrays and checks the numbers. Whether the workers exist is checked when the shuffle is opened.
+   * Copies the arrays and checks the numbers. Whether the workers exist is checked when the shuffle
+   * is opened.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} naming what is negative or too large
    */
@@ -48,53 +51,58 @@ public record ShuffleSpec(
     }
   }
 
-  /** From some workers to some workers. */
+  /** A shuffle from some workers to some workers. */
   public ShuffleSpec(QueryId query, int stage, int rowBytes, int[] senders, int[] receivers) {
     this(query, stage, rowBytes, senders, receivers, DEFAULT_REFERENCE_LIMIT);
   }
 
-  /** From all workers to all workers. */
+  /** A shuffle from all workers to all workers. */
   public ShuffleSpec(QueryId query, int stage, int rowBytes) {
     this(query, stage, rowBytes, ALL, ALL);
   }
 
-  /** From all workers to all workers; rows have a length each. */
+  /** A shuffle from all workers to all workers; rows have a length each. */
   public static ShuffleSpec repartition(QueryId query, int stage) {
     return new ShuffleSpec(query, stage, 0);
   }
 
-  /** From one worker to all workers, by {@link ShuffleSender#broadcast}; rows have a length each. */
+  /**
+   * A shuffle from one worker to all workers, by {@link ShuffleSender#broadcast}; rows have a
+   * length each.
+   */
   public static ShuffleSpec broadcast(QueryId query, int stage, int sender) {
     return repartition(query, stage).withSenders(sender);
   }
 
-  /** From all workers to one; rows have a length each. */
+  /** A shuffle from all workers to one; rows have a length each. */
   public static ShuffleSpec gather(QueryId query, int stage, int receiver) {
     return repartition(query, stage).withReceivers(receiver);
   }
 
-  /** The same with rows of this width; 0: rows have a length each. */
+  /** This spec, but with rows of this width; 0: rows have a length each. */
   public ShuffleSpec withRowBytes(int width) {
     return new ShuffleSpec(query, stage, width, senders, receivers, referenceLimit);
   }
 
-  /** The same with rows as wide as the codec's, for objects: the codec need not be named again. */
+  /**
+   * This spec, of objects, with rows as wide as the codec's: the codec need not be named again.
+   */
   public <T> ObjectShuffleSpec<T> withRowsOf(RowCodec<T> codec) {
     Objects.requireNonNull(codec, "codec");
     return new ObjectShuffleSpec<>(withRowBytes(codec.rowBytes()), codec);
   }
 
-  /** The same with these workers as senders; none: all workers. */
+  /** This spec, but with these workers as senders; none: all workers. */
   public ShuffleSpec withSenders(int... workers) {
     return new ShuffleSpec(query, stage, rowBytes, workers, receivers, referenceLimit);
   }
 
-  /** The same with these workers as receivers, in this order; none: all workers. */
+  /** This spec, but with these workers as receivers, in this order; none: all workers. */
   public ShuffleSpec withReceivers(int... workers) {
     return new ShuffleSpec(query, stage, rowBytes, senders, workers, referenceLimit);
   }
 
-  /** The same with another limit for objects by reference. */
+  /** This spec, but with another limit for objects by reference. */
   public ShuffleSpec withReferenceLimit(int limit) {
     return new ShuffleSpec(query, stage, rowBytes, senders, receivers, limit);
   }
@@ -126,10 +134,18 @@ public record ShuffleSpec(
   @Override
   public int hashCode() {
     return Objects.hash(
-        query, stage, rowBytes, referenceLimit, Arrays.hashCode(senders), Arrays.hashCode(receivers));
+        query,
+        stage,
+        rowBytes,
+        referenceLimit,
+        Arrays.hashCode(senders),
+        Arrays.hashCode(receivers));
   }
 
-  /** {@code "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all, referenceLimit 4096"}. */
+  /**
+   * For instance "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all, referenceLimit
+   * 4096".
+   */
   @Override
   public String toString() {
     return "stage %s of query %s, rowBytes %s, senders %s, receivers %s, referenceLimit %s"

@@ -20,13 +20,15 @@ import java.util.function.Consumer;
 /**
  * A library of the jar as a file, from {@link #of} to {@link #close}, which deletes it.
  *
- * <p>A JVM that is killed in between leaves the file behind. So it holds a lock on the file, which ends with the
- * process, and the next JVM that unpacks deletes all files without a lock. A new file could be deleted before it is
- * locked; if it no longer exists once the lock is held, another one is made.
+ * <p>A JVM that is killed in between leaves the file behind. So it holds a lock on the file, which
+ * ends with the process, and the next JVM that unpacks deletes all files without a lock. A new file
+ * could be deleted before it is locked; if it no longer exists once the lock is held, another one
+ * is made.
  *
- * <p>A lock of this kind ends when this process closes the file through any descriptor. Only the loader opens it as
- * well, and has mapped it by the time it closes it. So this process leaves its own files alone, and knows them by their
- * names: the number of the process alone would not tell, since in containers each JVM has number 1.
+ * <p>A lock of this kind ends when this process closes the file through any descriptor. Only the
+ * loader opens it as well, and has mapped it by the time it closes it. So this process leaves its
+ * own files alone, and knows them by their names: the number of the process alone would not tell,
+ * since in containers each JVM has number 1.
  *
  * <p>Threads: one at a time; any number of files.
  */
@@ -64,7 +66,8 @@ final class UnpackedFile implements AutoCloseable {
     return path;
   }
 
-  // Its number, when it has started, and among which processes it has that number: for all class loaders of this JVM alike.
+  // Its number, when it has started, and among which processes it has that number: for all class
+  // loaders of this JVM alike.
   private static String thisProcess() {
     ProcessHandle process = ProcessHandle.current();
     long started = process.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
@@ -74,7 +77,9 @@ final class UnpackedFile implements AutoCloseable {
   // The PID namespace; "" if nothing tells.
   private static String numbering() {
     try {
-      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString().replaceAll("[^0-9]", "");
+      return Files.readSymbolicLink(Path.of("/proc/self/ns/pid"))
+          .toString()
+          .replaceAll("[^0-9]", "");
     } catch (IOException | RuntimeException unknown) {
       return "";
     }
@@ -97,7 +102,10 @@ final class UnpackedFile implements AutoCloseable {
     return create(folder, made -> {});
   }
 
-  /** {@code made}: what happens when the file is there and not locked yet. Another JVM that looks for forgotten ones may take it for one. */
+  /**
+   * {@code made}: what happens when the file is there and not locked yet. Another JVM that looks
+   * for forgotten ones may take it for one.
+   */
   static UnpackedFile create(Path folder, Consumer<Path> made) throws IOException {
     for (; ; ) {
       Path path = Files.createTempFile(folder, OF_THIS_PROCESS, ".so");
@@ -110,7 +118,8 @@ final class UnpackedFile implements AutoCloseable {
       }
       boolean mine;
       try {
-        mine = channel.tryLock() != null && Files.exists(path); // else somebody has deleted it, or is about to
+        // If this does not hold somebody has deleted it, or is about to.
+        mine = channel.tryLock() != null && Files.exists(path);
       } catch (IOException noLocksHere) {
         mine = true; // nobody else can lock it, and delete it
       }

@@ -7,9 +7,10 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * Converts strings to bytes and back without loss. The bytes are UTF-8, except that an unpaired surrogate, which UTF-8
- * cannot represent, takes three bytes as any other char of its size (WTF-8, Sapin). So different strings have different
- * bytes, and every string arrives as it was sent, on any node.
+ * Converts strings to bytes and back without loss. The bytes are UTF-8, except that an unpaired
+ * surrogate, which UTF-8 cannot represent, takes three bytes as any other char of its size (WTF-8,
+ * Sapin). So different strings have different bytes, and every string arrives as it was sent, on
+ * any node.
  */
 final class Utf8 {
   private static final int SHORT = 256;
@@ -19,7 +20,8 @@ final class Utf8 {
   private static final long HIGH_BITS = 0x8080808080808080L;
   private static final VarHandle LONGS =
       MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
-  private static final char REPLACEMENT = '\ufffd'; // what the JDK reads in place of bytes that are not UTF-8
+  // The JDK reads this in place of bytes that are not UTF-8.
+  private static final char REPLACEMENT = '\ufffd';
 
   private Utf8() {}
 
@@ -84,7 +86,10 @@ final class Utf8 {
     return at + from.length;
   }
 
-  /** Decodes what {@link #encode} has written. Bytes that it never writes become U+FFFD, as when the JDK reads them. */
+  /**
+   * Decodes what {@link #encode} has written. Bytes that it never writes become U+FFFD, as when the
+   * JDK reads them.
+   */
   static String decode(byte[] bytes, int count) {
     String text = new String(bytes, 0, count, UTF_8);
     return text.indexOf(REPLACEMENT) < 0 ? text : decodeSurrogates(bytes, count, text);
@@ -95,7 +100,9 @@ final class Utf8 {
     int begin = 0; // of the bytes that were not read
     for (int i = 0; i + 2 < count; i++) {
       // No other byte of a char is 0xed.
-      if (bytes[i] == (byte) 0xed && (bytes[i + 1] & 0xe0) == 0xa0 && (bytes[i + 2] & 0xc0) == 0x80) {
+      if (bytes[i] == (byte) 0xed
+          && (bytes[i + 1] & 0xe0) == 0xa0
+          && (bytes[i + 2] & 0xc0) == 0x80) {
         text = text == null ? new StringBuilder(count) : text;
         text.append(new String(bytes, begin, i - begin, UTF_8));
         text.append((char) (0xd000 | (bytes[i + 1] & 0x3f) << 6 | bytes[i + 2] & 0x3f));
@@ -103,7 +110,9 @@ final class Utf8 {
         i += 2;
       }
     }
-    return text == null ? decoded : text.append(new String(bytes, begin, count - begin, UTF_8)).toString();
+    return text == null
+        ? decoded
+        : text.append(new String(bytes, begin, count - begin, UTF_8)).toString();
   }
 
   private static boolean isPairAt(String text, int at) {
@@ -115,7 +124,8 @@ final class Utf8 {
   private static boolean hasQuestionMark(byte[] bytes) {
     int at = 0;
     for (; at <= bytes.length - Long.BYTES; at += Long.BYTES) {
-      long different = (long) LONGS.get(bytes, at) ^ QUESTION_MARKS; // a byte of it is 0 for each '?'
+      // A byte of it is 0 for each '?'.
+      long different = (long) LONGS.get(bytes, at) ^ QUESTION_MARKS;
       if ((different - ONES & ~different & HIGH_BITS) != 0) {
         return true;
       }

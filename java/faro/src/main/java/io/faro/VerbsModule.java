@@ -6,9 +6,9 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * The jar's libfaro_verbs.so, unpacked while a session opens. Native code loads it then, if a link could use RDMA and
- * libibverbs is present, and keeps it loaded under that path, for those that open later. It is not unpacked if the
- * configuration names another file.
+ * The jar's libfaro_verbs.so, unpacked while a session opens. Native code loads it then, if a link
+ * could use RDMA and libibverbs is present, and keeps it loaded under that path, for those that
+ * open later. It is not unpacked if the configuration names another file.
  *
  * <p>Threads: one at a time.
  */

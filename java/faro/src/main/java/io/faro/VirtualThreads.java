@@ -5,12 +5,14 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Tells whether a thread is virtual. A virtual thread must not wait inside a native call: it would hold its carrier.
+ * Tells whether a thread is virtual. A virtual thread must not wait inside a native call: it would
+ * hold its carrier.
  */
 final class VirtualThreads {
   private static final MethodHandle IS_VIRTUAL = find(); // null: this JDK has none
 
-  private static volatile Class<? extends Thread> alsoForTest; // threads treated as virtual; null: none
+  // Threads of this class are treated as virtual; null: none.
+  private static volatile Class<? extends Thread> alsoForTest;
 
   private VirtualThreads() {}
 

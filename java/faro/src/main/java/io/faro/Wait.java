@@ -4,17 +4,19 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * How long a call may wait: the last argument of every call that can wait. Without it the call waits {@link #FOREVER}.
+ * How long a call may wait: the last argument of every call that can wait. Without it the call
+ * waits {@link #FOREVER}.
  *
  * <pre>{@code
- * sender.send(receiver, row, Wait.NONE)                          // WOULD_WAIT if there is no room now
- * sender.send(receiver, row, Wait.atMost(Duration.ofMillis(5)))  // DEADLINE if there was none for 5 ms
- * sender.send(receiver, row)                                     // waits as long as it takes
+ * sender.send(receiver, row)              // waits as long as it takes
+ * sender.send(receiver, row, Wait.NONE)   // WOULD_WAIT if there is no room now
+ * Wait<InterruptedException> moment = Wait.atMost(Duration.ofMillis(5));
+ * sender.send(receiver, row, moment)      // DEADLINE if there was none for 5 ms
  * }</pre>
  *
- * A call that waits also ends on cancel, close or the loss of a peer, and at once when its thread is interrupted. A
- * call that does not wait throws no {@link InterruptedException}; the compiler knows that from the type of {@link
- * #NONE}.
+ * A call that waits also ends on cancel, close or the loss of a peer, and at once when its thread
+ * is interrupted. A call that does not wait throws no {@link InterruptedException}; the compiler
+ * knows that from the type of {@link #NONE}.
  *
  * <p>Threads: any; immutable.
  *
@@ -41,8 +43,8 @@ public final class Wait<X extends Exception> {
   }
 
   /**
-   * Waits at most this long; then the answer is {@link Outcome#DEADLINE}, at once if it is zero. More than 292 years
-   * are {@link #FOREVER}.
+   * Waits at most this long; then the answer is {@link Outcome#DEADLINE}, at once if it is zero.
+   * More than 292 years are {@link #FOREVER}.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if it is negative
    */
@@ -55,13 +57,15 @@ public final class Wait<X extends Exception> {
   }
 
   /**
-   * The same in nanoseconds.
+   * Waits at most this many nanoseconds; then the answer is {@link Outcome#DEADLINE}, at once if
+   * they are zero. {@link Long#MAX_VALUE} of them are {@link #FOREVER}.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if they are negative
    */
   public static Wait<InterruptedException> atMost(long nanos) {
     if (nanos < 0) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "a time limit of " + nanos + " ns is negative");
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "a time limit of " + nanos + " ns is negative");
     }
     return nanos == UNLIMITED ? FOREVER : new Wait<>(nanos, false);
   }
@@ -90,7 +94,8 @@ public final class Wait<X extends Exception> {
   }
 
   /**
-   * The exception as the caller has declared it. Only calls with a wait other than {@link #NONE} wait, and throw it.
+   * The exception as the caller has declared it. Only calls with a wait other than {@link #NONE}
+   * wait, and throw it.
    */
   @SuppressWarnings("unchecked")
   X interrupted(InterruptedException exception) {

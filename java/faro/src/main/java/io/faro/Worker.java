@@ -11,24 +11,27 @@ import java.util.function.IntFunction;
 /**
  * A worker of this node: one thread that runs query plans.
  *
- * <p>Threads: one at a time. The first thread that uses it, or a shuffle of it, owns it until {@link
- * #releaseOwnership} or its end; another thread's calls throw {@link Code#WRONG_STATE}. Virtual threads may
- * own workers: while they wait they hold no carrier.
+ * <p>Threads: one at a time. The first thread that uses it, or a shuffle of it, owns it until
+ * {@link #releaseOwnership} or its end; another thread's calls throw {@link Code#WRONG_STATE}.
+ * Virtual threads may own workers: while they wait they hold no carrier.
  *
- * <p>Interrupts: calls that wait end at once when their thread is interrupted, by an {@link InterruptedException} if
- * they have done nothing; then they can be made again. If they were done just then they return, and the thread
- * stays interrupted, which ends its next wait.
+ * <p>Interrupts: calls that wait end at once when their thread is interrupted, by an
+ * {@link InterruptedException} if they have done nothing; then they can be made again. If they were
+ * done just then they return, and the thread stays interrupted, which ends its next wait.
  */
 public final class Worker {
   private static final int WOULD_WAIT = Outcome.WOULD_WAIT.number();
   private static final int HOLDING = Outcome.HOLDING.number();
 
-  /** In place of a time limit: instead of waiting, the native call arms the worker's doorbell and returns WOULD_WAIT. */
+  /**
+   * In place of a time limit: instead of waiting, the native call arms the worker's doorbell and
+   * returns WOULD_WAIT.
+   */
   static final long ARM = -1;
 
   /**
-   * A native call that waits at most {@code timeout} nanoseconds. With 0 it tries once; for {@link #ARM} see there. It
-   * returns what {@link Outcome#of} expects.
+   * A native call that waits at most {@code timeout} nanoseconds. With 0 it tries once; for
+   * {@link #ARM} see there. It returns what {@link Outcome#of} expects.
    */
   interface Attempt {
     int call(long timeout);
@@ -78,10 +81,10 @@ public final class Worker {
   }
 
   /**
-   * Opens a shuffle. Never blocks: senders may start before their receivers have opened it. Every worker that the spec
-   * names must open the shuffle with the same senders, receivers and row width. If they differ, the query fails with
-   * {@link Code#STAGE_MISMATCH}; if a worker ends its part of the query without opening it, with {@link
-   * Code#QUERY_UNOPENED}.
+   * Opens a shuffle. Never blocks: senders may start before their receivers have opened it. Every
+   * worker that the spec names must open the shuffle with the same senders, receivers and row
+   * width. If they differ, the query fails with {@link Code#STAGE_MISMATCH}; if a worker ends its
+   * part of the query without opening it, with {@link Code#QUERY_UNOPENED}.
    */
   public Shuffle openShuffle(ShuffleSpec spec) {
     Objects.requireNonNull(spec, "spec");
@@ -98,20 +101,22 @@ public final class Worker {
             spec.rowBytes(),
             spec.senders(),
             spec.receivers());
-    Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec, workerCount, references);
+    Shuffle shuffle =
+        new Shuffle(this, FaroException.checked(handle), spec, workerCount, references);
     open.add(shuffle);
     return shuffle;
   }
 
-  /** A shuffle of it is closed. */
+  /** A shuffle of this worker is closed. */
   void closed(Shuffle shuffle) {
     open.remove(shuffle);
   }
 
   /**
-   * As {@link #openShuffle(ShuffleSpec)}, for objects: both sides use the codec of the spec, as by {@link
-   * ShuffleSender#objects} and {@link ShuffleReceiver#objects}. If one of these throws, the shuffle is closed before its
-   * end (see {@link Shuffle#close}).
+   * Opens a shuffle of objects, as {@link #openShuffle(ShuffleSpec)} opens one of rows. Both sides
+   * use the codec of the spec, as by {@link ShuffleSender#objects} and
+   * {@link ShuffleReceiver#objects}. If one of these throws, the shuffle is closed before its end
+   * (see {@link Shuffle#close}).
    */
   public <T> ObjectShuffle<T> openShuffle(ObjectShuffleSpec<T> spec) {
     Objects.requireNonNull(spec, "spec");
@@ -125,9 +130,10 @@ public final class Worker {
   }
 
   /**
-   * Waits until the condition holds. While it waits, the worker does everything that other workers need from it. A thread
-   * that makes the condition true must call {@link #wake}. The condition is called repeatedly on this thread and must not
-   * block; an exception that it throws is thrown here.
+   * Waits until the condition holds. While it waits, the worker does everything that other workers
+   * need from it. A thread that makes the condition true must call {@link #wake}. The condition is
+   * called repeatedly on this thread and must not block; an exception that it throws is thrown
+   * here.
    *
    * @return {@link Outcome#DONE} or {@link Outcome#HOLDING}
    * @throws InterruptedException if the thread is interrupted meanwhile
@@ -137,7 +143,10 @@ public final class Worker {
     return waitUntil(condition, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if it does not hold by then. */
+  /**
+   * Waits until the condition holds, as {@link #waitUntil(BooleanSupplier)} does, as long as
+   * {@code wait} says: WOULD_WAIT or DEADLINE if it does not hold by then.
+   */
   @CheckReturnValue
   public <X extends Exception> Outcome waitUntil(BooleanSupplier condition, Wait<X> wait) throws X {
     Objects.requireNonNull(condition, "condition");
@@ -153,19 +162,22 @@ public final class Worker {
   }
 
   /**
-   * Waits without blocking, for event-driven engines: returns at once a stage that completes when {@code progress} should
-   * be tried again.
+   * Waits without blocking, for event-driven engines: returns at once a stage that completes when
+   * {@code progress} should be tried again.
    *
-   * <p>{@code progress} is one turn of the engine. It tries everything that this worker could do, without waiting, and
-   * returns whether it did anything. It is called on this thread, at most a few times: before the doorbell is armed and, if
-   * it did nothing, once more afterwards, so that no event is missed. If it did something, the stage is already complete.
-   * Otherwise the stage completes when rows, room or a failure arrive, when a thread calls {@link #wake}, when the session
-   * is closed, or at the latest after {@code wait.sleep_ms}. An exception that {@code progress} throws is thrown here.
+   * <p>{@code progress} is one turn of the engine. It tries everything that this worker could do,
+   * without waiting, and returns whether it did anything. It is called on this thread, at most a
+   * few times: before the doorbell is armed and, if it did nothing, once more afterwards, so that
+   * no event is missed. If it did something, the stage is already complete. Otherwise the stage
+   * completes when rows, room or a failure arrive, when a thread calls {@link #wake}, when the
+   * session is closed, or at the latest after {@code wait.sleep_ms}. An exception that
+   * {@code progress} throws is thrown here.
    *
-   * <p>One thread of Faro completes the stages of all workers, so do not run dependents on it: use {@code thenRunAsync}
-   * with the thread that owns this worker, or one that it is handed over to.
+   * <p>One thread of Faro completes the stages of all workers, so do not run dependents on it: use
+   * {@code thenRunAsync} with the thread that owns this worker, or one that it is handed over to.
    *
-   * @throws FaroException {@link Code#HOLDING} if the worker holds batches, {@link Code#SESSION_CLOSED}
+   * @throws FaroException {@link Code#HOLDING} if the worker holds batches,
+   *     {@link Code#SESSION_CLOSED}
    */
   public CompletionStage<Void> whenReady(BooleanSupplier progress) {
     Objects.requireNonNull(progress, "progress");
@@ -173,19 +185,22 @@ public final class Worker {
     return readyWatch.whenReady(localIndex, () -> arm(session, localIndex, () -> holds(progress)));
   }
 
-  /** Wakes this worker if it is asleep in a wait, so that it checks again. Threads: any. Never blocks. */
+  /**
+   * Wakes this worker if it is asleep in a wait, so that it checks again. Threads: any. Never
+   * blocks.
+   */
   public void wake() {
     wake(session, localIndex);
   }
 
   /**
-   * Ends this worker's part in a query; its shuffles of that query must be closed. Waits for the outcome, which the issuer
-   * decides when every participating worker has ended its part. A worker whose part has failed calls {@link
-   * #endQuery(QueryId, Throwable)} instead.
+   * Ends this worker's part in a query; its shuffles of that query must be closed. Waits for the
+   * outcome, which the issuer decides when every participating worker has ended its part. A worker
+   * whose part has failed calls {@link #endQuery(QueryId, Throwable)} instead.
    *
-   * <p>If this returns, the query is done on every node that learns the outcome. Only if the issuer's process dies, or is
-   * cut off, right after it has decided may some workers have returned while others get {@link Code#PEER_LOST}, which names
-   * the issuer: they do not know the outcome.
+   * <p>If this returns, the query is done on every node that learns the outcome. Only if the
+   * issuer's process dies, or is cut off, right after it has decided may some workers have returned
+   * while others get {@link Code#PEER_LOST}, which names the issuer: they do not know the outcome.
    *
    * @throws FaroException with the first cause, if the query failed
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
@@ -195,11 +210,13 @@ public final class Worker {
   }
 
   /**
-   * Ends this worker's part in a query with a failure. The query then fails on every participant with {@link
-   * Code#QUERY_FAILED} and this failure's class and message, unless it has failed already: then it keeps its first cause.
-   * That this worker has closed shuffles of the query before their end is no cause yet if this call comes within 100 ms and
-   * before any other call of the worker (see {@link Shuffle#close}). Shuffles of the query that are still open are closed. A
-   * worker that fails before it opens its shuffles must call this method, because the other workers wait for its rows.
+   * Ends this worker's part in a query with a failure. The query then fails on every participant
+   * with {@link Code#QUERY_FAILED} and this failure's class and message, unless it has failed
+   * already: then it keeps its first cause. That this worker has closed shuffles of the query
+   * before their end is no cause yet if this call comes within 100 ms and before any other call of
+   * the worker (see {@link Shuffle#close}). Shuffles of the query that are still open are closed. A
+   * worker that fails before it opens its shuffles must call this method, because the other workers
+   * wait for its rows.
    *
    * <pre>{@code
    * try {
@@ -212,16 +229,21 @@ public final class Worker {
    * }</pre>
    *
    * @return why the query has failed, as every participant is told; this failure is not thrown
-   * @throws FaroException if this worker's part could not end, for instance {@link Code#WRONG_STATE} if another
-   *     thread owns the worker
+   * @throws FaroException if this worker's part could not end, for instance
+   *     {@link Code#WRONG_STATE} if another thread owns the worker
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public FaroException endQuery(QueryId query, Throwable failure) throws InterruptedException {
     return endQuery(query, failure, Wait.FOREVER);
   }
 
-  /** The same, waiting as long as {@code wait} says: null if the outcome is not known by then; call it again. */
-  public <X extends Exception> FaroException endQuery(QueryId query, Throwable failure, Wait<X> wait) throws X {
+  /**
+   * Ends this worker's part in a query with a failure, as {@link #endQuery(QueryId, Throwable)}
+   * does, waiting as long as {@code wait} says: null if the outcome is not known by then; call it
+   * again.
+   */
+  public <X extends Exception> FaroException endQuery(
+      QueryId query, Throwable failure, Wait<X> wait) throws X {
     int result = endQuery(query, PartFailure.of(failure), wait);
     return Outcome.isOpen(result) ? null : whyFailed(query, ended(query, result));
   }
@@ -229,7 +251,8 @@ public final class Worker {
   private FaroException whyFailed(QueryId query, int result) {
     if (result >= 0) {
       throw new FaroException(
-          Code.WRONG_STATE, "worker " + number + " had ended its part of query " + query + " well before");
+          Code.WRONG_STATE,
+          "worker " + number + " had ended its part of query " + query + " well before");
     }
     FaroException why = FaroException.of(result);
     if (why.category() == Category.OPERATION) {
@@ -239,8 +262,9 @@ public final class Worker {
   }
 
   /**
-   * As {@link #endQuery(QueryId)}, waiting as long as {@code wait} says: WOULD_WAIT or DEADLINE if the outcome is not
-   * known by then. Call it again until it is, for instance in each turn of {@link #whenReady}. Other queries of this worker
+   * Ends this worker's part in a query, as {@link #endQuery(QueryId)} does, waiting as long as
+   * {@code wait} says: WOULD_WAIT or DEADLINE if the outcome is not known by then. Call it again
+   * until it is, for instance in each turn of {@link #whenReady}. Other queries of this worker
    * continue meanwhile.
    *
    * @return DONE, WOULD_WAIT, DEADLINE or HOLDING
@@ -253,12 +277,14 @@ public final class Worker {
   }
 
   /**
-   * As {@link #endQuery(QueryId)}, without waiting: the stage completes when the outcome is known, exceptionally if the
-   * query failed. Until then every other use of the worker throws {@link Code#WRONG_STATE}. Afterwards no thread owns the
-   * worker, as after {@link #releaseOwnership}. An engine that runs several queries on one worker should use {@link
-   * #endQuery(QueryId, Wait)}.
+   * Ends this worker's part in a query, as {@link #endQuery(QueryId)} does, without waiting: the
+   * stage completes when the outcome is known, exceptionally if the query failed. Until then every
+   * other use of the worker throws {@link Code#WRONG_STATE}. Afterwards no thread owns the worker,
+   * as after {@link #releaseOwnership}. An engine that runs several queries on one worker should
+   * use {@link #endQuery(QueryId, Wait)}.
    *
-   * <p>A thread of Faro completes the stage, so do not run dependents on it: use {@code thenRunAsync}.
+   * <p>A thread of Faro completes the stage, so do not run dependents on it: use
+   * {@code thenRunAsync}.
    */
   public CompletionStage<Void> endQueryAsync(QueryId query) {
     CompletableFuture<Void> stage = new CompletableFuture<>();
@@ -270,8 +296,9 @@ public final class Worker {
   }
 
   /**
-   * As {@link #endQuery(QueryId, Throwable)}, but without waiting, like {@link #endQueryAsync(QueryId)}. The stage completes
-   * with the query's failure.
+   * Ends this worker's part in a query with a failure, as {@link #endQuery(QueryId, Throwable)}
+   * does, but without waiting, like {@link #endQueryAsync(QueryId)}. The stage completes with the
+   * query's failure.
    */
   public CompletionStage<FaroException> endQueryAsync(QueryId query, Throwable failure) {
     CompletableFuture<FaroException> stage = new CompletableFuture<>();
@@ -321,7 +348,8 @@ public final class Worker {
     }
   }
 
-  private <X extends Exception> int endQuery(QueryId query, PartFailure failure, Wait<X> wait) throws X {
+  private <X extends Exception> int endQuery(QueryId query, PartFailure failure, Wait<X> wait)
+      throws X {
     Objects.requireNonNull(query, "query");
     Objects.requireNonNull(wait, "wait");
     call();
@@ -332,10 +360,12 @@ public final class Worker {
         : result;
   }
 
-  // Checks the result of a native call that did not time out. Unless the call was refused, this worker's part is over.
+  // Checks the result of a native call that did not time out. Unless the call was refused, this
+  // worker's part is over.
   private int ended(QueryId query, int result) {
     if (result == HOLDING) {
-      throw new FaroException(Code.HOLDING, "worker " + number + " holds batches: release them first");
+      throw new FaroException(
+          Code.HOLDING, "worker " + number + " holds batches: release them first");
     }
     if (result != -Code.WRONG_STATE.number()) {
       references.forget(query);
@@ -403,7 +433,8 @@ public final class Worker {
   }
 
   private int awaitInCall(Attempt attempt, long nanos) throws InterruptedException {
-    int result = Outcome.DONE.number(); // if it throws, that is told, and the thread stays interrupted
+    // If the call throws, that is told, and the thread stays interrupted.
+    int result = Outcome.DONE.number();
     interruption.begin();
     try {
       result = attempt.call(nanos);

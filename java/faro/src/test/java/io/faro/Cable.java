@@ -31,7 +31,7 @@ final class Cable implements AutoCloseable {
     return cable;
   }
 
-  /** Of node 0, on this side, and of node 1, beyond the cable. */
+  /** The addresses of node 0, on this side, and of node 1, beyond the cable. */
   List<String> addresses() {
     return List.of(net + "1" + PORT, net + "2" + PORT);
   }

@@ -199,7 +199,7 @@ class ChannelFramesTest {
     return new String(bytes, UTF_8);
   }
 
-  /** Of the server's only channel; what was released is told to the client. */
+  /** The unreleased bytes of the server's only channel; what was released is told to the client. */
   private static long unreleasedBytes(ChannelPair pair) {
     pair.server.poller.await(Wait.NONE);
     return pair.server.endpoint.metrics().channels().get(0).traffic().unreleasedBytes();

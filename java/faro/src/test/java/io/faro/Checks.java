@@ -59,7 +59,7 @@ final class Checks {
     }
   }
 
-  /** The same, of rows that are longs. */
+  /** Drains a shuffle of rows that are longs. */
   static void drainLongs(Shuffle shuffle, LongConsumer reader) throws InterruptedException {
     drain(shuffle, batch -> {
       for (int i = 0; i < batch.rowCount(); i++) {

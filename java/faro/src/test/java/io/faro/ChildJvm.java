@@ -97,7 +97,7 @@ final class ChildJvm implements AutoCloseable {
         .start();
   }
 
-  /** As kill -STOP: no thread of it runs until {@link #goOn}. */
+  /** Stops it as kill -STOP does: no thread of it runs until {@link #goOn}. */
   void stop() throws IOException, InterruptedException {
     signal("STOP");
   }
@@ -113,7 +113,7 @@ final class ChildJvm implements AutoCloseable {
     }
   }
 
-  /** As kill -9. Returns when it is gone. */
+  /** Kills it as kill -9 does. Returns when it is gone. */
   void kill() {
     destroy();
     process.onExit().join();

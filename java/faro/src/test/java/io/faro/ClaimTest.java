@@ -92,7 +92,10 @@ class ClaimTest {
     }
   }
 
-  /** As {@code commit} of C++: the claim has memory, and needs no more, however full all else is. */
+  /**
+   * A commit is like {@code commit} of C++: the claim has memory, and needs no more, however full
+   * all else is.
+   */
   @Test
   void aCommitNeverWaitsAlsoWhereFramesAreHeldAndOverflowIsFull() throws Exception {
     long budget = 1 << 20;

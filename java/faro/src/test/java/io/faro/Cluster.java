@@ -32,7 +32,10 @@ final class Cluster implements AutoCloseable {
     opening.forEach(one -> sessions.add(one.join()));
   }
 
-  /** Of one node. The cluster's id tells it from clusters of tests that run beside this one. */
+  /**
+   * The configuration of one node. The cluster's id tells it from clusters of tests that run beside
+   * this one.
+   */
   static SessionConfig.Builder config(int node, List<String> addresses) {
     return SessionConfig.builder()
         .cluster(node, addresses)
@@ -82,12 +85,12 @@ final class Cluster implements AutoCloseable {
     return new ShuffleSpec(beginQuery(), 1, rowBytes);
   }
 
-  /** The same, from one worker to one. */
+  /** The spec of a shuffle from one worker to one, in a new query. */
   ShuffleSpec spec(int rowBytes, int sender, int receiver) {
     return new ShuffleSpec(beginQuery(), 1, rowBytes, new int[] {sender}, new int[] {receiver});
   }
 
-  /** Of worker 0. */
+  /** Opens a shuffle at worker 0. */
   Shuffle openShuffle(int rowBytes) {
     return worker(0).openShuffle(spec(rowBytes));
   }
@@ -142,7 +145,7 @@ final class Cluster implements AutoCloseable {
         });
   }
 
-  /** The same, of all workers to all. */
+  /** Runs a shuffle of all workers to all. */
   void shuffle(int rowBytes, ShuffleTask task) throws Exception {
     shuffle(spec(rowBytes), task);
   }

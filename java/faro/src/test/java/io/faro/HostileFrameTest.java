@@ -63,7 +63,7 @@ class HostileFrameTest {
     assertTrue(rows > 10 * rounds && refused > 10 * rounds, "seed " + seed + ": " + rows + ", " + refused);
   }
 
-  /** As an {@link ObjectReceiver} does. */
+  /** Reads all rows as an {@link ObjectReceiver} does. */
   private <T> void readAll(Batch batch, byte[] bytes, RowCodec<T> codec, String which) {
     batch.place(memory.put(bytes), bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
     try {

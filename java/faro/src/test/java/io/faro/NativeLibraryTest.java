@@ -180,8 +180,8 @@ class NativeLibraryTest {
 
   @Test
   void saysWhatTheLoaderMissesOnAnOlderSystem() throws Exception {
-    // As ISO 8859-1 every byte is a character: the versions of glibc that it needs become ones which
-    // no system has.
+    // In ISO 8859-1 every byte is a character: the versions of glibc that it needs become ones
+    // which no system has.
     Path newer = copy();
     String library = Files.readString(newer, StandardCharsets.ISO_8859_1);
     Files.writeString(newer, library.replace("\0GLIBC_2.", "\0GLIBC_9."), StandardCharsets.ISO_8859_1);

@@ -79,7 +79,7 @@ class NativeTablesTest {
     assertEquals(lines(SessionConfig.table()), java);
   }
 
-  /** Of each key: what the javadoc of its constant says, without the final stop. */
+  /** What the javadoc of each key's constant says, without the final stop. */
   private static Map<String, String> descriptions() throws Exception {
     String source = Files.readString(Path.of("src/main/java/io/faro/Setting.java"));
     Pattern constant =

@@ -8,7 +8,7 @@ import java.util.Random;
 
 /** Schemas and rows of any values; a few of the texts and bytes are as long as {@code longest}. */
 record RandomRows(Random random, int longest) {
-  /** Of up to {@code most} columns. */
+  /** A schema of up to {@code most} columns. */
   List<Column> schema(int most) {
     List<Column> schema = new ArrayList<>();
     ColumnType[] types = ColumnType.values();

@@ -76,7 +76,7 @@ class ResidentTest {
       }
     }
 
-    /** As tests/support/resident.h. */
+    /** The resident bytes, counted as tests/support/resident.h does. */
     private static long resident() throws IOException {
       long kibibytes = 0;
       for (String line : Files.readAllLines(Path.of("/proc/self/smaps_rollup"))) {

@@ -85,7 +85,7 @@ public final class RowCodecFuzz {
     }
   }
 
-  /** Of all inputs. */
+  /** The number of rows that were read of all inputs. */
   static long rowsRead() {
     return rowsRead;
   }

@@ -21,7 +21,7 @@ class WaitTest {
   private static final Wait<InterruptedException> NOT_AT_ALL = Wait.atMost(Duration.ZERO);
   private static final Wait<InterruptedException> SHORT = Wait.atMost(Duration.ofMillis(5));
 
-  /** Of a call that has nothing to do. */
+  /** The answer of a call that has nothing to do. */
   private static Outcome answer(Wait<?> wait) {
     return wait == Wait.NONE ? Outcome.WOULD_WAIT : Outcome.DEADLINE;
   }

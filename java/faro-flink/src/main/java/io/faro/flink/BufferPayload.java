@@ -13,8 +13,8 @@ import org.apache.flink.shaded.netty4.io.netty.buffer.CompositeByteBuf;
 import org.apache.flink.shaded.netty4.io.netty.buffer.UnpooledByteBufAllocator;
 
 /**
- * A buffer of Flink's, of whatever kind: in memory, of several ones, or a region of a file. Used again for one buffer after the
- * other. Threads: one at a time.
+ * A buffer of Flink's, of whatever kind: in memory, of several ones, or a region of a file. Used
+ * again for one buffer after the other. Threads: one at a time.
  */
 final class BufferPayload implements Payload {
   private static final ByteBufAllocator ALLOCATOR = new OfParts();
@@ -82,8 +82,9 @@ final class BufferPayload implements Payload {
   }
 
   /**
-   * Makes the composites that stand for several buffers. They hold no memory of their own, and nobody releases them: so none
-   * has a limit of parts. Those of Netty copy more than 16 into one of their own, and release the parts then.
+   * Makes the composites that stand for several buffers. They hold no memory of their own, and
+   * nobody releases them: so none has a limit of parts. Those of Netty copy more than 16 into one
+   * of their own, and release the parts then.
    */
   private static final class OfParts extends AbstractByteBufAllocator {
     @Override

@@ -13,14 +13,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The links to producing TaskManagers: up to a certain number to each, which all input channels share.
+ * The links to producing TaskManagers: up to a certain number to each, which all input channels
+ * share.
  *
  * <p>Threads: any.
  */
 final class Clients {
   private static final Logger LOG = LoggerFactory.getLogger(Clients.class);
 
-  /** A peer that listens answers sooner. Then who waits looks what else may be there. */
+  /**
+   * A peer that listens answers sooner. After this time a thread that waits looks what else may be
+   * there.
+   */
   private static final long ANSWER_MS = 400;
 
   /** Makes links. Never blocks: the future completes when the link is open, or can not be. */
@@ -48,7 +52,9 @@ final class Clients {
     return clients.size();
   }
 
-  /** A client that its caller has to close. Blocks until the link is open; an interrupt ends that. */
+  /**
+   * A client that its caller has to close. Blocks until the link is open; an interrupt ends that.
+   */
   FaroPartitionRequestClient get(ConnectionID connection) throws IOException, InterruptedException {
     ConnectionID key = shared(connection);
     while (true) {
@@ -77,10 +83,13 @@ final class Clients {
   // Flink numbers connections at random; so the numbers are mapped to few.
   private ConnectionID shared(ConnectionID connection) {
     return new ConnectionID(
-        connection.getResourceID(), connection.getAddress(), connection.getConnectionIndex() % linksPerPeer);
+        connection.getResourceID(),
+        connection.getAddress(),
+        connection.getConnectionIndex() % linksPerPeer);
   }
 
-  private void connect(ConnectionID key, CompletableFuture<FaroPartitionRequestClient> result, int tried) {
+  private void connect(
+      ConnectionID key, CompletableFuture<FaroPartitionRequestClient> result, int tried) {
     Peer peer = Peer.of(key);
     dialler
         .dial(peer)
@@ -88,7 +97,8 @@ final class Clients {
             (link, failure) -> {
               if (failure == null) {
                 result.complete(
-                    new FaroPartitionRequestClient(link, peer, reused, () -> clients.remove(key, result)));
+                    new FaroPartitionRequestClient(
+                        link, peer, reused, () -> clients.remove(key, result)));
               } else if (tried < retries && !result.isDone()) {
                 LOG.warn("Failed {} times to connect to {}. Retrying.", tried + 1, peer, failure);
                 connect(key, result, tried + 1);
@@ -105,7 +115,8 @@ final class Clients {
     result.completeExceptionally(failure);
   }
 
-  private FaroPartitionRequestClient await(CompletableFuture<FaroPartitionRequestClient> found, Peer peer)
+  private FaroPartitionRequestClient await(
+      CompletableFuture<FaroPartitionRequestClient> found, Peer peer)
       throws IOException, InterruptedException {
     try {
       try {
@@ -113,7 +124,8 @@ final class Clients {
       } catch (TimeoutException slow) {
         String obstacle = PeerProbe.obstacle(peer.address());
         if (obstacle != null && !found.isDone()) {
-          // The link may still come, if the peer starts just now; it then serves the next who asks.
+          // The link may still come, if the peer starts just now; it then serves the next one that
+          // asks.
           throw new RemoteTransportException(
               "Connecting to " + peer + " has failed. " + obstacle, peer.address());
         }
@@ -122,10 +134,12 @@ final class Clients {
     } catch (ExecutionException failed) {
       Throwable cause = failed.getCause();
       if (cause instanceof RemoteTransportException remote) {
-        // Each who waits gets an exception of its own.
+        // Each thread that waits gets an exception of its own.
         throw new RemoteTransportException(remote.getMessage(), peer.address(), remote);
       }
-      throw cause instanceof IOException io ? io : new IOException("Could not create a client of Faro.", cause);
+      throw cause instanceof IOException io
+          ? io
+          : new IOException("Could not create a client of Faro.", cause);
     }
   }
 }

@@ -3,12 +3,14 @@ package io.faro.flink;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Something that other threads offer to the I/O thread again and again, of which one offer at a time has to be under way:
- * credits, a subpartition with data.
+ * Something that other threads offer to the I/O thread again and again, of which one offer at a
+ * time has to be under way: credits, a subpartition with data.
  *
- * <p>The I/O thread resets the flag before it looks. Who offers changes what there is to see first, and then sets the flag. So
- * if an offer finds the flag set, it has come before the reset, and the look that follows sees what it is about. If it comes
- * later, it finds the flag reset, and is handed over by itself. A look before the reset would lose the offers between the two.
+ * <p>The I/O thread resets the flag before it looks. A thread that offers changes what there is to
+ * see first, and then sets the flag. So if an offer finds the flag set, it has come before the
+ * reset, and the look that follows sees what it is about. If it comes later, it finds the flag
+ * reset, and is handed over by itself. A look before the reset would lose the offers between the
+ * two.
  *
  * <p>Threads: any, where nothing else is said.
  */

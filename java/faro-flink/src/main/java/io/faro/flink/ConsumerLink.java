@@ -19,10 +19,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The consuming side of a link: requests subpartitions, tells credits, and gives buffers to input channels.
+ * The consuming side of a link: requests subpartitions, tells credits, and gives buffers to input
+ * channels.
  *
- * <p>It always takes what is in the ring. A credit guarantees a buffer for data, events take memory of the heap, and what is for
- * nobody any more is dropped: so an input channel that is not read stops its own subpartition only.
+ * <p>It always takes what is in the ring. A credit guarantees a buffer for data, events take memory
+ * of the heap, and what is for nobody any more is dropped: so an input channel that is not read
+ * stops its own subpartition only.
  *
  * <p>Threads: the I/O thread's.
  */
@@ -32,9 +34,11 @@ final class ConsumerLink extends Link {
 
   private final Peer peer;
   private final CompletableFuture<ConsumerLink> opened;
-  private final List<Subscription> subscriptions = new ArrayList<>(); // by index; null: the index is free
+  // The subscriptions by index; null: the index is free.
+  private final List<Subscription> subscriptions = new ArrayList<>();
   private final ArrayDeque<Integer> free = new ArrayDeque<>();
-  private final ArrayDeque<Subscription> credited = new ArrayDeque<>(); // whose credits are to be told
+  // The subscriptions whose credits are to be told.
+  private final ArrayDeque<Subscription> credited = new ArrayDeque<>();
   private final Map<String, LinkCounts> countsOf; // by transport
   private LinkCounts counts; // null until the channel has opened
   private final CompletableFuture<Void> ended = new CompletableFuture<>();
@@ -60,7 +64,10 @@ final class ConsumerLink extends Link {
     return failure;
   }
 
-  /** Completes when the link has failed, or its peer has gone, whether or not anybody uses it. Threads: any. */
+  /**
+   * Completes when the link has failed, or its peer has gone, whether or not anybody uses it.
+   * Threads: any.
+   */
   CompletableFuture<Void> ended() {
     return ended;
   }
@@ -93,14 +100,20 @@ final class ConsumerLink extends Link {
     counts.requested();
     send(
         new ControlMessage(
-            Kind.REQUEST, index, subscription.generation(), input.getInitialCredit(), 0, identities));
+            Kind.REQUEST,
+            index,
+            subscription.generation(),
+            input.getInitialCredit(),
+            0,
+            identities));
     subscription.look(); // credits that were offered before it had a name
   }
 
   /** Sends a message about a subscription, unless that was cancelled. */
   void tell(Subscription subscription, byte kind, int a, int b, byte[] payload) {
     if (subscription.isNamed() && !subscription.isCancelled()) {
-      send(new ControlMessage(kind, subscription.index(), subscription.generation(), a, b, payload));
+      send(
+          new ControlMessage(kind, subscription.index(), subscription.generation(), a, b, payload));
     }
   }
 
@@ -164,7 +177,8 @@ final class ConsumerLink extends Link {
     if (buffer != null) {
       buffer.setDataType(TYPES[header.type]);
     } else if (!subscription.input().isReleased()) {
-      IOException broken = new IOException("No buffer for the credit that was given to " + peer + ".");
+      IOException broken =
+          new IOException("No buffer for the credit that was given to " + peer + ".");
       subscription.input().onError(broken);
     }
     return buffer;
@@ -192,7 +206,8 @@ final class ConsumerLink extends Link {
     }
   }
 
-  private static void deliver(MessageHeader header, Subscription subscription, Buffer buffer) throws IOException {
+  private static void deliver(MessageHeader header, Subscription subscription, Buffer buffer)
+      throws IOException {
     RemoteInputChannel input = subscription.input();
     int[] parts = subscription.takeParts();
     if (header.total == 0 && buffer.isBuffer()) {
@@ -205,7 +220,8 @@ final class ConsumerLink extends Link {
     }
   }
 
-  private static void deliverParts(MessageHeader header, RemoteInputChannel input, Buffer whole, int[] lengths)
+  private static void deliverParts(
+      MessageHeader header, RemoteInputChannel input, Buffer whole, int[] lengths)
       throws IOException {
     Buffer[] parts;
     try {
@@ -245,7 +261,8 @@ final class ConsumerLink extends Link {
       case Kind.PARTS -> subscription.expectParts(PartialBuffers.lengths(payload));
       case Kind.BACKLOG -> onBacklog(subscription, header.a);
       case Kind.ERROR -> onError(input, Errors.error(payload));
-      default -> throw new IOException("The peer breaks Faro's protocol for Flink: " + header + ".");
+      default ->
+          throw new IOException("The peer breaks Faro's protocol for Flink: " + header + ".");
     }
   }
 
@@ -276,7 +293,9 @@ final class ConsumerLink extends Link {
         new RemoteTransportException(
             "Connection unexpectedly closed by "
                 + peer
-                + (cause == null ? "" : ": " + cause.code() + ", " + OptionNames.inFlinksKeys(cause.getMessage()))
+                + (cause == null
+                    ? ""
+                    : ": " + cause.code() + ", " + OptionNames.inFlinksKeys(cause.getMessage()))
                 + ". This might indicate that the remote task manager was lost.",
             peer.address(),
             cause));
@@ -310,7 +329,9 @@ final class ConsumerLink extends Link {
 
   private Subscription subscription(MessageHeader header) {
     Subscription found =
-        header.index >= 0 && header.index < subscriptions.size() ? subscriptions.get(header.index) : null;
+        header.index >= 0 && header.index < subscriptions.size()
+            ? subscriptions.get(header.index)
+            : null;
     return found != null && found.generation() == header.generation ? found : null;
   }
 

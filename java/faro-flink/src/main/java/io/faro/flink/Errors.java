@@ -8,8 +8,8 @@ import java.io.ObjectOutputStream;
 import org.apache.flink.util.SerializedThrowable;
 
 /**
- * How an error travels: as the very exception, since failover looks for some classes among the causes; or, if it cannot be
- * serialised, as what it has said.
+ * How an error travels: as the very exception, since failover looks for some classes among the
+ * causes; or, if it cannot be serialised, as what it has said.
  */
 final class Errors {
   private Errors() {}
@@ -40,9 +40,13 @@ final class Errors {
   static Throwable error(byte[] payload) {
     try (ObjectInputStream objects = new ObjectInputStream(new ByteArrayInputStream(payload))) {
       return (Throwable) objects.readObject();
-    } catch (IOException | ReflectiveOperationException | RuntimeException | LinkageError unreadable) {
+    } catch (IOException
+        | ReflectiveOperationException
+        | RuntimeException
+        | LinkageError unreadable) {
       return new IOException(
-          "The error of the remote TaskManager cannot be read here; its log has it (" + unreadable + ").");
+          "The error of the remote TaskManager cannot be read here; its log has it (" + unreadable
+              + ").");
     }
   }
 }

@@ -3,8 +3,8 @@ package io.faro.flink;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * What all TaskManagers of this process have received over Faro since it began: for tests that are to show that a job's
- * exchanges went over Faro.
+ * What all TaskManagers of this process have received over Faro since it began: for tests that are
+ * to show that a job's exchanges went over Faro.
  *
  * <p>Threads: any.
  */

@@ -27,10 +27,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The exchanges of a TaskManager with others, over an endpoint of Faro. The consuming TaskManager dials the producing one.
+ * The exchanges of a TaskManager with others, over an endpoint of Faro. The consuming TaskManager
+ * dials the producing one.
  *
- * <p>Threads: any. {@link #createPartitionRequestClient} blocks until the link is open, and {@link #shutdown} until the I/O
- * threads have ended; nothing else does.
+ * <p>Threads: any. {@link #createPartitionRequestClient} blocks until the link is open, and
+ * {@link #shutdown} until the I/O threads have ended; nothing else does.
  */
 final class FaroConnectionManager implements ConnectionManager {
   private static final Logger LOG = LoggerFactory.getLogger(FaroConnectionManager.class);
@@ -51,12 +52,17 @@ final class FaroConnectionManager implements ConnectionManager {
 
   /** {@code name}: told to peers. */
   FaroConnectionManager(
-      ResultPartitionProvider partitions, TaskEventPublisher events, FlinkSettings settings, String name) {
+      ResultPartitionProvider partitions,
+      TaskEventPublisher events,
+      FlinkSettings settings,
+      String name) {
     this.partitions = partitions;
     this.events = events;
     this.settings = settings;
     this.name = name;
-    clients = new Clients(this::dial, settings.linksPerPeer(), settings.retries(), settings.linksAreReused());
+    clients =
+        new Clients(
+            this::dial, settings.linksPerPeer(), settings.retries(), settings.linksAreReused());
     memory = settings.linkMemory(this::memoryTaken);
     for (int i = 0; i < settings.ioThreads(); i++) {
       counts.add(LinkCounts.ofAllTransports());
@@ -75,7 +81,8 @@ final class FaroConnectionManager implements ConnectionManager {
           IoThread.start(
               endpoint.poller(i),
               "Faro I/O " + i + " (" + endpoint.address() + ")",
-              (io, channel) -> new ProducerLink(io, channel, partitions, events, memory.accepted(), mine)));
+              (io, channel) ->
+                  new ProducerLink(io, channel, partitions, events, memory.accepted(), mine)));
     }
     LOG.info("Exchanges go over Faro, at {}: {}", endpoint.address(), settings.summary());
     return Integer.parseInt(endpoint.address().substring(endpoint.address().lastIndexOf(':') + 1));
@@ -95,7 +102,9 @@ final class FaroConnectionManager implements ConnectionManager {
       } catch (FaroException failed) {
         if (failed.code() != Code.ADDRESS_IN_USE) {
           throw new IOException(
-              "Faro cannot be started: " + failed.code() + ", " + OptionNames.inFlinksKeys(failed.getMessage()), failed);
+              "Faro cannot be started: " + failed.code() + ", "
+                  + OptionNames.inFlinksKeys(failed.getMessage()),
+              failed);
         }
         LOG.debug("A port of {} is taken", settings.portRange(), failed);
       }
@@ -111,7 +120,8 @@ final class FaroConnectionManager implements ConnectionManager {
       return ChannelAcceptance.refused(refusal);
     }
     LinkRings rings = memory.accept(request.sendBytes());
-    return ChannelAcceptance.by(next(nextAccepted)).withRings(rings.dataBytes(), rings.requestBytes());
+    return ChannelAcceptance.by(next(nextAccepted))
+        .withRings(rings.dataBytes(), rings.requestBytes());
   }
 
   private int next(AtomicInteger of) {
@@ -194,7 +204,10 @@ final class FaroConnectionManager implements ConnectionManager {
     return counts.stream().map(each -> each.get(transport)).toList();
   }
 
-  /** Bytes that Faro counts beyond what is reckoned for links that are open or being opened: of links that have ended. */
+  /**
+   * Bytes that Faro counts beyond what is reckoned for links that are open or being opened: of
+   * links that have ended.
+   */
   long memoryOfEndedLinks() {
     return Math.max(0, memoryTaken() - memory.reserved());
   }

@@ -47,7 +47,9 @@ final class FaroMetrics {
     rated(group, "bytesSent", () -> metrics.value(all -> all.all().bytesSent()));
     rated(group, "bytesReceived", () -> metrics.value(all -> all.all().bytesReceived()));
     group.counter("wakeUps", new Count(manager::wakeUps));
-    group.counter("subpartitionsRequested", new Count(() -> sum(manager, LinkCounts.TRANSPORTS, LinkCounts::requests)));
+    group.counter(
+        "subpartitionsRequested",
+        new Count(() -> sum(manager, LinkCounts.TRANSPORTS, LinkCounts::requests)));
     moved(group, manager, LinkCounts.TRANSPORTS);
     for (String transport : LinkCounts.TRANSPORTS) {
       MetricGroup of = group.addGroup(transport);
@@ -61,7 +63,8 @@ final class FaroMetrics {
   }
 
   // Buffers and events, over these transports.
-  private static void moved(MetricGroup group, FaroConnectionManager manager, List<String> transports) {
+  private static void moved(
+      MetricGroup group, FaroConnectionManager manager, List<String> transports) {
     rated(group, "buffersSent", () -> sum(manager, transports, LinkCounts::buffersSent));
     rated(group, "buffersReceived", () -> sum(manager, transports, LinkCounts::buffersReceived));
   }
@@ -99,7 +102,8 @@ final class FaroMetrics {
     return all.channels().stream().filter(link -> link.transport().equals(transport)).count();
   }
 
-  private static long sum(FaroConnectionManager manager, List<String> transports, ToLongFunction<LinkCounts> of) {
+  private static long sum(
+      FaroConnectionManager manager, List<String> transports, ToLongFunction<LinkCounts> of) {
     return transports.stream().flatMap(each -> manager.counts(each).stream()).mapToLong(of).sum();
   }
 

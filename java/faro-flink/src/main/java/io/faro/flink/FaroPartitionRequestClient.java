@@ -27,9 +27,13 @@ final class FaroPartitionRequestClient implements PartitionRequestClient {
   private final boolean reused; // the link stays when nobody uses it
   private final Runnable onClosed;
   private final Map<RemoteInputChannel, Subscription> subscriptions = new ConcurrentHashMap<>();
-  private final AtomicInteger users = new AtomicInteger(); // input channels; CLOSED: the link is not used any more
+  // How many input channels use the link; CLOSED: it is not used any more.
+  private final AtomicInteger users = new AtomicInteger();
 
-  /** {@code onClosed}: called when the link is not used any more, and is being closed, or has ended by itself. Idempotent. */
+  /**
+   * {@code onClosed}: called when the link is not used any more, and is being closed, or has ended
+   * by itself. Idempotent.
+   */
   FaroPartitionRequestClient(ConsumerLink link, Peer peer, boolean reused, Runnable onClosed) {
     this.link = link;
     this.peer = peer;
@@ -40,7 +44,8 @@ final class FaroPartitionRequestClient implements PartitionRequestClient {
 
   /** One more input channel uses it. False: make another one. */
   boolean retain() {
-    return link.failure() == null && users.updateAndGet(count -> count == CLOSED ? CLOSED : count + 1) != CLOSED;
+    return link.failure() == null
+        && users.updateAndGet(count -> count == CLOSED ? CLOSED : count + 1) != CLOSED;
   }
 
   /** Closes the link if nobody uses it, and it is not to stay. */
@@ -115,7 +120,9 @@ final class FaroPartitionRequestClient implements PartitionRequestClient {
     checkUsable();
     byte[] encoded = new TaskEvents(partition, event).encoded();
     if (encoded.length > MessageHeader.LONG_LIMIT) {
-      throw new IOException("A task event of " + encoded.length + " bytes; Faro carries " + MessageHeader.LONG_LIMIT + ".");
+      throw new IOException(
+          "A task event of " + encoded.length + " bytes; Faro carries " + MessageHeader.LONG_LIMIT
+              + ".");
     }
     tell(input, Kind.TASK_EVENT, 0, 0, encoded);
   }

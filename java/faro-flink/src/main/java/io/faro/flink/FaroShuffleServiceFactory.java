@@ -20,13 +20,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Flink's shuffle service, with the connections between TaskManagers made by Faro. For Flink's configuration:
+ * Flink's shuffle service, with the connections between TaskManagers made by Faro. For Flink's
+ * configuration:
  *
  * <pre>{@code
  * shuffle-service-factory.class: io.faro.flink.FaroShuffleServiceFactory
  * }</pre>
  *
- * <p>Partitions, gates, buffers and checkpoints are Flink's own. The JobManager needs no native library.
+ * <p>Partitions, gates, buffers and checkpoints are Flink's own. The JobManager needs no native
+ * library.
  */
 public final class FaroShuffleServiceFactory
     implements ShuffleServiceFactory<NettyShuffleDescriptor, ResultPartition, SingleInputGate> {
@@ -61,7 +63,9 @@ public final class FaroShuffleServiceFactory
         new ResultPartitionManager(
             configuration.getPartitionRequestListenerTimeout(), context.getScheduledExecutor());
     ConnectionManager connections =
-        netty == null ? new LocalConnectionManager() : connections(context, configuration, partitions);
+        netty == null
+            ? new LocalConnectionManager()
+            : connections(context, configuration, partitions);
     return NettyShuffleServiceFactory.createNettyShuffleEnvironment(
         configuration,
         context.getTaskExecutorResourceId(),
@@ -86,12 +90,14 @@ public final class FaroShuffleServiceFactory
     }
     if (!isAllowed) {
       throw new IllegalConfigurationException(
-          "Faro's native library does not load here. To use Flink's own shuffle service wherever that is so, set "
-              + FaroOptions.FALLBACK.key() + ": netty.",
+          "Faro's native library does not load here. To use Flink's own shuffle service wherever"
+              + " that is so, set " + FaroOptions.FALLBACK.key() + ": netty.",
           Faro.unavailabilityCause());
     }
-    LOG.warn("Faro's native library does not load here: this TaskManager uses Flink's own shuffle service, and cannot"
-        + " exchange with those that use Faro.", Faro.unavailabilityCause());
+    LOG.warn(
+        "Faro's native library does not load here: this TaskManager uses Flink's own shuffle"
+            + " service, and cannot exchange with those that use Faro.",
+        Faro.unavailabilityCause());
     return true;
   }
 

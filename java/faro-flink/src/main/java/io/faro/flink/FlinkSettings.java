@@ -55,25 +55,42 @@ final class FlinkSettings implements AutoCloseable {
    * @param reused {@code taskmanager.network.tcp-connection.enable-reuse-across-jobs}
    * @throws IllegalConfigurationException if something cannot be as it says
    */
-  FlinkSettings(Configuration configuration, NettyConfig netty, InetAddress bindHost, int slots, boolean reused) {
+  FlinkSettings(
+      Configuration configuration,
+      NettyConfig netty,
+      InetAddress bindHost,
+      int slots,
+      boolean reused) {
     OptionNames.check(configuration);
     this.configuration = configuration;
     this.reused = reused;
-    host = bindHost instanceof Inet6Address ? "[" + bindHost.getHostAddress() + "]" : bindHost.getHostAddress();
+    host =
+        bindHost instanceof Inet6Address
+            ? "[" + bindHost.getHostAddress() + "]"
+            : bindHost.getHostAddress();
     ports =
         configuration
             .getOptional(NettyShuffleEnvironmentOptions.DATA_BIND_PORT)
-            .orElseGet(() -> String.valueOf(configuration.get(NettyShuffleEnvironmentOptions.DATA_PORT)));
-    ioThreads = within(FaroOptions.IO_THREADS.key(), configuration.getOptional(FaroOptions.IO_THREADS), Math.min(2, slots));
+            .orElseGet(
+                () -> String.valueOf(configuration.get(NettyShuffleEnvironmentOptions.DATA_PORT)));
+    ioThreads =
+        within(
+            FaroOptions.IO_THREADS.key(),
+            configuration.getOptional(FaroOptions.IO_THREADS),
+            Math.min(2, slots));
     linksPerPeer =
-        within(FaroOptions.LINKS_PER_PEER.key(), Optional.of(configuration.get(FaroOptions.LINKS_PER_PEER)), 1);
+        within(
+            FaroOptions.LINKS_PER_PEER.key(),
+            Optional.of(configuration.get(FaroOptions.LINKS_PER_PEER)),
+            1);
     retries = netty.getNetworkRetries();
     tls = netty.getSSLEnabled() ? TlsMaterial.of(configuration) : null;
     secret = secret(configuration, tls != null);
     sizes =
         LinkRings.fitting(
             configuration.get(FaroOptions.MEMORY_LIMIT).getBytes(),
-            positive(FaroOptions.LINKS_EXPECTED.key(), configuration.get(FaroOptions.LINKS_EXPECTED)),
+            positive(
+                FaroOptions.LINKS_EXPECTED.key(), configuration.get(FaroOptions.LINKS_EXPECTED)),
             configuration.get(FaroOptions.RING_SIZE).getBytes(),
             this::memoryOf);
   }
@@ -84,14 +101,17 @@ final class FlinkSettings implements AutoCloseable {
       return Endpoint.channelMemory(endpointConfig(0), channels);
     } catch (FaroException failed) {
       throw new IllegalConfigurationException(
-          "Faro cannot be started: " + failed.code() + ", " + OptionNames.inFlinksKeys(failed.getMessage()), failed);
+          "Faro cannot be started: " + failed.code() + ", "
+              + OptionNames.inFlinksKeys(failed.getMessage()),
+          failed);
     }
   }
 
   private static int within(String key, Optional<Integer> value, int otherwise) {
     int number = value.orElse(otherwise);
     if (number < 1 || number > THREAD_LIMIT) {
-      throw new IllegalConfigurationException(key + " is " + number + "; it has to be 1 to " + THREAD_LIMIT + ".");
+      throw new IllegalConfigurationException(
+          key + " is " + number + "; it has to be 1 to " + THREAD_LIMIT + ".");
     }
     return number;
   }
@@ -112,8 +132,8 @@ final class FlinkSettings implements AutoCloseable {
     }
     if (secret.isEmpty() && !hasFile && !withTls) {
       LOG.info(
-          "Neither security.ssl.internal.enabled nor {} is set: whoever reaches the data port can read what is"
-              + " exchanged, as with Flink's own shuffle service.",
+          "Neither security.ssl.internal.enabled nor {} is set: whoever reaches the data port can"
+              + " read what is exchanged, as with Flink's own shuffle service.",
           FaroOptions.SECRET.key());
     }
     return secret.map(text -> text.getBytes(UTF_8)).orElse(null);
@@ -135,23 +155,29 @@ final class FlinkSettings implements AutoCloseable {
     return reused;
   }
 
-  /** Of the links that are expected. */
+  /** The rings of the links that are expected. */
   LinkRings rings() {
     return sizes.get(0);
   }
 
   /** What an operator wants to know of how exchanges go, for the log. */
   String summary() {
-    return "version " + version() + ", transport " + configuration.get(FaroOptions.TRANSPORT) + ", rings of "
+    return "version "
+        + version() + ", transport " + configuration.get(FaroOptions.TRANSPORT) + ", rings of "
         + rings().dataBytes() + " bytes for data and " + rings().requestBytes() + " for requests, "
-        + (tls != null ? "TLS" : secret != null || configuration.getOptional(FaroOptions.SECRET_FILE).isPresent() ? "a secret" : "no secret");
+        + (tls != null
+            ? "TLS"
+            : secret != null || configuration.getOptional(FaroOptions.SECRET_FILE).isPresent()
+                ? "a secret"
+                : "no secret");
   }
 
   // Maven writes it into the jar.
   private static String version() {
     Properties properties = new Properties();
     try (InputStream written =
-        FlinkSettings.class.getResourceAsStream("/META-INF/maven/io.faro/faro-flink/pom.properties")) {
+        FlinkSettings.class.getResourceAsStream(
+            "/META-INF/maven/io.faro/faro-flink/pom.properties")) {
       if (written != null) {
         properties.load(written);
       }
@@ -178,7 +204,7 @@ final class FlinkSettings implements AutoCloseable {
     return NetUtils.getPortRangeFromString(ports);
   }
 
-  /** As it is set, for messages. */
+  /** The range of ports as it is set, for messages. */
   String portRange() {
     return ports;
   }
@@ -191,7 +217,9 @@ final class FlinkSettings implements AutoCloseable {
             .set(Setting.CLUSTER_LISTEN, host + ":" + port)
             .set(Setting.TRANSPORT, configuration.get(FaroOptions.TRANSPORT))
             .set(Setting.MEMORY_LIMIT_BYTES, configuration.get(FaroOptions.MEMORY_LIMIT).getBytes())
-            .set(Setting.LIVENESS_TIMEOUT_MS, configuration.get(FaroOptions.LIVENESS_TIMEOUT).toMillis())
+            .set(
+                Setting.LIVENESS_TIMEOUT_MS,
+                configuration.get(FaroOptions.LIVENESS_TIMEOUT).toMillis())
             .set(Setting.CONNECT_TIMEOUT_MS, connectTimeout().toMillis());
     if (tls != null) {
       tls.addTo(config);
@@ -202,7 +230,9 @@ final class FlinkSettings implements AutoCloseable {
     configuration
         .getOptional(FaroOptions.SECRET_FILE)
         .ifPresent(file -> config.set(Setting.SECURITY_SECRET_FILE, file));
-    if (tls == null && secret == null && configuration.getOptional(FaroOptions.SECRET_FILE).isEmpty()) {
+    if (tls == null
+        && secret == null
+        && configuration.getOptional(FaroOptions.SECRET_FILE).isEmpty()) {
       config.set(Setting.SECURITY_OPEN, 1);
     }
     addSettings(config);
@@ -226,7 +256,8 @@ final class FlinkSettings implements AutoCloseable {
         String key = entry.getKey().substring(FaroOptions.SETTING_PREFIX.length());
         if (tls != null && key.startsWith("security.")) {
           throw new IllegalConfigurationException(
-              entry.getKey() + ": with security.ssl.internal.enabled, Flink's settings say what is secure.");
+              entry.getKey()
+                  + ": with security.ssl.internal.enabled, Flink's settings say what is secure.");
         }
         config.set(setting(entry.getKey(), key), entry.getValue());
       }
@@ -240,13 +271,16 @@ final class FlinkSettings implements AutoCloseable {
         .orElseThrow(() -> new IllegalStateException(given)); // OptionNames has looked
   }
 
-  /** Says in the log what memory Faro takes, and which part of Flink's memory model it belongs to. */
+  /**
+   * Says in the log what memory Faro takes, and which part of Flink's memory model it belongs to.
+   */
   void logMemory(MemorySize networkMemory) {
     MemorySize limit = configuration.get(FaroOptions.MEMORY_LIMIT);
     MemorySize overhead = configuration.get(TaskManagerOptions.JVM_OVERHEAD_MAX);
     LOG.info(
-        "Faro takes at most {} ({}) of native memory for its links: up to {} bytes, {} of them rings, for each of {} links ({})."
-            + " This is outside of Flink's network memory ({}), and belongs to {} (at most {}).",
+        "Faro takes at most {} ({}) of native memory for its links: up to {} bytes, {} of them"
+            + " rings, for each of {} links ({}). This is outside of Flink's network memory ({}),"
+            + " and belongs to {} (at most {}).",
         limit.toHumanReadableString(),
         FaroOptions.MEMORY_LIMIT.key(),
         rings().memoryBytes(),
@@ -258,7 +292,8 @@ final class FlinkSettings implements AutoCloseable {
         overhead.toHumanReadableString());
     if (limit.compareTo(overhead) > 0) {
       LOG.warn(
-          "{} ({}) is more than {} ({}): a container that limits the memory may end this TaskManager.",
+          "{} ({}) is more than {} ({}): a container that limits the memory may end this"
+              + " TaskManager.",
           FaroOptions.MEMORY_LIMIT.key(),
           limit.toHumanReadableString(),
           TaskManagerOptions.JVM_OVERHEAD_MAX.key(),

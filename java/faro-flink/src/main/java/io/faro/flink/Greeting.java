@@ -5,12 +5,16 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.util.Arrays;
 import org.apache.flink.runtime.util.EnvironmentInformation;
 
-/** What a consumer says of itself when it dials: which messages it speaks, and of which Flink. Both have to be the same. */
+/**
+ * What a consumer says of itself when it dials: which messages it speaks, and of which Flink. Both
+ * have to be the same.
+ */
 final class Greeting {
-  /** Of {@link MessageHeader}; goes up when that changes. */
+  /** The version of {@link MessageHeader}; it goes up when that changes. */
   private static final int VERSION = 1;
 
-  private static final String OWN = "faro-flink " + VERSION + ", Flink " + EnvironmentInformation.getVersion();
+  private static final String OWN =
+      "faro-flink " + VERSION + ", Flink " + EnvironmentInformation.getVersion();
 
   private Greeting() {}
 

@@ -13,7 +13,10 @@ final class Identities {
   private Identities() {}
 
   /** What a REQUEST asks for. */
-  record Request(ResultPartitionID partition, ResultSubpartitionIndexSet subpartitions, InputChannelID receiver) {}
+  record Request(
+      ResultPartitionID partition,
+      ResultSubpartitionIndexSet subpartitions,
+      InputChannelID receiver) {}
 
   static byte[] of(Request request) {
     ByteBuf into = Unpooled.buffer(96);

@@ -16,17 +16,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the links of one poller: takes what other threads have handed over, reads frames, writes what there is to send, and
- * sleeps when there is nothing. It never waits for anything else.
+ * Serves the links of one poller: takes what other threads have handed over, reads frames, writes
+ * what there is to send, and sleeps when there is nothing. It never waits for anything else.
  *
- * <p>Other threads hand over by {@link #execute}, which loses nothing, for this reason. The thread says that it will sleep
- * ({@code asleep}), and then looks at the queue once more. Who hands over adds to the queue, and then looks whether the
- * thread sleeps. These are four volatile accesses, which happen in one order for all: either the thread finds what was added,
- * or the other finds it asleep, and wakes it. A wake-up that comes before the sleep ends it at once. A look at the queue before
- * {@code asleep} is set would not be enough: what is added between the two would wait for the next event, perhaps forever.
+ * <p>Other threads hand over by {@link #execute}, which loses nothing, for this reason. The thread
+ * says that it will sleep ({@code asleep}), and then looks at the queue once more. A thread that
+ * hands over work adds to the queue, and then looks whether the thread sleeps. These are four
+ * volatile accesses, which happen in one order for all: either the thread finds what was added, or
+ * the other finds it asleep, and wakes it. A wake-up that comes before the sleep ends it at once. A
+ * look at the queue before {@code asleep} is set would not be enough: what is added between the two
+ * would wait for the next event, perhaps forever.
  *
- * <p>The same holds one level up for what is not handed over as such, but told lazily: credits, and subpartitions with data.
- * They stand behind a flag ({@link Coalesced}) that is reset before the look.
+ * <p>The same holds one level up for what is not handed over as such, but told lazily: credits, and
+ * subpartitions with data. They stand behind a flag ({@link Coalesced}) that is reset before the
+ * look.
  */
 final class IoThread implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(IoThread.class);
@@ -48,21 +51,30 @@ final class IoThread implements Runnable {
   private volatile boolean ended;
   private volatile long wakeUps;
 
-  /** Starts it. */
+  /** Starts the thread. */
   static IoThread start(Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance) {
     return start(poller, name, acceptance, new ConcurrentLinkedQueue<>());
   }
 
-  /** The same with this queue, to which any thread adds, and of which any takes. */
+  /**
+   * Starts the thread with this queue of commands, to which any thread adds, and of which any
+   * takes.
+   */
   static IoThread start(
-      Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance, Queue<Command> commands) {
+      Poller poller,
+      String name,
+      BiFunction<IoThread, Long, Link> acceptance,
+      Queue<Command> commands) {
     IoThread io = new IoThread(poller, name, acceptance, commands);
     io.thread.start();
     return io;
   }
 
   private IoThread(
-      Poller poller, String name, BiFunction<IoThread, Long, Link> acceptance, Queue<Command> commands) {
+      Poller poller,
+      String name,
+      BiFunction<IoThread, Long, Link> acceptance,
+      Queue<Command> commands) {
     this.poller = poller;
     this.commands = commands;
     this.acceptance = acceptance;
@@ -91,8 +103,8 @@ final class IoThread implements Runnable {
   }
 
   /**
-   * Runs it at once in place of the thread if that waits, and writes what there is to write then: that spares a switch to the
-   * thread. The command must not need what the caller has locked.
+   * Runs it at once in place of the thread if that waits, and writes what there is to write then:
+   * that spares a switch to the thread. The command must not need what the caller has locked.
    *
    * @return false if the thread does not wait, or another one is in its place
    */
@@ -185,7 +197,8 @@ final class IoThread implements Runnable {
     return any;
   }
 
-  // False: the endpoint was closed. After the thread has done something the poller only reads its sockets, and it looks again.
+  // False: the endpoint was closed. After the thread has done something the poller only reads its
+  // sockets, and it looks again.
   private boolean await(boolean active) {
     boolean sleeps = !active && listed.isEmpty();
     try {

@@ -10,8 +10,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One side of a channel between two TaskManagers, which the consuming one has dialled. Messages that are not buffers wait in a
- * queue for room.
+ * One side of a channel between two TaskManagers, which the consuming one has dialled. Messages
+ * that are not buffers wait in a queue for room.
  *
  * <p>Threads: the I/O thread's.
  */
@@ -64,8 +64,8 @@ abstract class Link implements MessageReader.Receiver {
   }
 
   /**
-   * The channel has closed, and its memory was given back. {@code cause}: null if it was drained. Whoever still refers to the
-   * link refers to no ring by it.
+   * The channel has closed, and its memory was given back. {@code cause}: null if it was drained.
+   * Whoever still refers to the link refers to no ring by it.
    */
   final void onClosed(FaroException cause) {
     end();
@@ -91,7 +91,10 @@ abstract class Link implements MessageReader.Receiver {
     }
   }
 
-  /** What is left of the link fails with that cause. It may be null: the peer has drained the channel. */
+  /**
+   * What is left of the link fails with that cause. It may be null: the peer has drained the
+   * channel.
+   */
   abstract void onLost(FaroException cause);
 
   /** Something on this side has failed that concerns the whole link. */

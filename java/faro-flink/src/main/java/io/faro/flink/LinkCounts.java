@@ -6,7 +6,8 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /**
- * What one I/O thread has moved over one transport. Each number has one writer, so reading them together may give a state that never was.
+ * What one I/O thread has moved over one transport. Each number has one writer, so reading them
+ * together may give a state that never was.
  *
  * <p>Threads: the I/O thread writes; any reads.
  */
@@ -22,7 +23,8 @@ final class LinkCounts {
 
   /** Those of an I/O thread, by transport. */
   static Map<String, LinkCounts> ofAllTransports() {
-    return TRANSPORTS.stream().collect(Collectors.toUnmodifiableMap(Function.identity(), each -> new LinkCounts()));
+    return TRANSPORTS.stream()
+        .collect(Collectors.toUnmodifiableMap(Function.identity(), each -> new LinkCounts()));
   }
 
   void requested() {

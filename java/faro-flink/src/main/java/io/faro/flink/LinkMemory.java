@@ -6,10 +6,12 @@ import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 
 /**
- * Says how large the rings of the next link are. Those that are expected get the rings that were reckoned for them. Further ones get
- * a small part of what is left, so that many more fit before a link has to be refused.
+ * Says how large the rings of the next link are. Those that are expected get the rings that were
+ * reckoned for them. Further ones get a small part of what is left, so that many more fit before a
+ * link has to be refused.
  *
- * <p>Faro counts what a link takes when it is set up. Until then a link that was dialled or accepted has a reservation here.
+ * <p>Faro counts what a link takes when it is set up. Until then a link that was dialled or
+ * accepted has a reservation here.
  *
  * <p>Threads: any.
  */
@@ -17,14 +19,16 @@ final class LinkMemory {
   /** A link that was not expected takes at most this part of what is left: one in that number. */
   private static final int PARTS = 16;
 
-  private final List<LinkRings> sizes; // largest first; the first is that of the links that are expected
+  // The largest sizes come first; the first is that of the links that are expected.
+  private final List<LinkRings> sizes;
   private final long limit;
   private final int expected;
   private final long openingNanos; // a link opens within that, or never
   private final LongSupplier taken;
   private final LongSupplier clock;
   private final Consumer<String> warning;
-  private final ArrayDeque<Reservation> accepted = new ArrayDeque<>(); // that have not opened; oldest first
+  // Those that have not opened; the oldest comes first.
+  private final ArrayDeque<Reservation> accepted = new ArrayDeque<>();
   private int links;
   private long reserved;
   private boolean hasWarned;
@@ -78,7 +82,10 @@ final class LinkMemory {
     return reserve(Integer.MAX_VALUE);
   }
 
-  /** A peer dials, with a ring for data of at most that size: the rings that it gets. {@link #accepted} may follow. */
+  /**
+   * A peer dials, with a ring for data of at most that size: the rings that it gets.
+   * {@link #accepted} may follow.
+   */
   synchronized LinkRings accept(int mostDataBytes) {
     Reservation made = reserve(mostDataBytes);
     accepted.add(made);
@@ -87,7 +94,8 @@ final class LinkMemory {
 
   /** A link that was accepted has opened. */
   synchronized Reservation accepted() {
-    Reservation oldest = accepted.poll(); // all links are served soon: that it is another one's makes no difference
+    // All links are served soon: that it is another one's makes no difference.
+    Reservation oldest = accepted.poll();
     return oldest == null ? reserve(Integer.MAX_VALUE) : oldest;
   }
 
@@ -101,7 +109,8 @@ final class LinkMemory {
       giveBack(accepted.poll());
     }
     long left = Math.max(0, limit - Math.max(taken.getAsLong(), reserved));
-    Reservation made = new Reservation(largest(mostDataBytes, links < expected ? left : left / PARTS));
+    Reservation made =
+        new Reservation(largest(mostDataBytes, links < expected ? left : left / PARTS));
     links++;
     reserved += made.rings.memoryBytes();
     warn();
@@ -114,7 +123,8 @@ final class LinkMemory {
         return each;
       }
     }
-    return sizes.get(sizes.size() - 1); // Faro refuses the link, with its figures, if it does not fit
+    // Faro refuses the link, with its figures, if it does not fit
+    return sizes.get(sizes.size() - 1);
   }
 
   private synchronized void giveBack(Reservation of) {
@@ -134,10 +144,13 @@ final class LinkMemory {
     } else if (now >= limit / 4 * 3 && !hasWarned) {
       hasWarned = true;
       warning.accept(
-          links + " links take " + now + " of the " + limit + " bytes that " + FaroOptions.MEMORY_LIMIT.key()
-              + " allows; " + FaroOptions.LINKS_EXPECTED.key() + " is " + expected + ". Further links get smaller rings, down to "
-              + sizes.get(sizes.size() - 1).dataBytes() + " bytes, and are refused when nothing is left: raise "
-              + FaroOptions.MEMORY_LIMIT.key() + ", with room for it in taskmanager.memory.jvm-overhead.");
+          links + " links take " + now + " of the " + limit + " bytes that "
+              + FaroOptions.MEMORY_LIMIT.key() + " allows; " + FaroOptions.LINKS_EXPECTED.key()
+              + " is " + expected + ". Further links get smaller rings, down to "
+              + sizes.get(sizes.size() - 1).dataBytes()
+              + " bytes, and are refused when nothing is left: raise "
+              + FaroOptions.MEMORY_LIMIT.key()
+              + ", with room for it in taskmanager.memory.jvm-overhead.");
     }
   }
 }

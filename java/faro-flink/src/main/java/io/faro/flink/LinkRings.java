@@ -10,8 +10,8 @@ import org.apache.flink.configuration.IllegalConfigurationException;
  *
  * @param requestBytes of the ring from consumer to producer
  * @param dataBytes of the ring from producer to consumer
- * @param memoryBytes what a link takes of the limit, on the side and over the transport that take most: the rings and what the
- *     transport has beside them
+ * @param memoryBytes what a link takes of the limit, on the side and over the transport that take
+ *     most: the rings and what the transport has beside them
  */
 record LinkRings(int requestBytes, int dataBytes, long memoryBytes) {
   private static final int LEAST_REQUEST_BYTES = 8 << 10;
@@ -30,9 +30,12 @@ record LinkRings(int requestBytes, int dataBytes, long memoryBytes) {
    * @throws IllegalConfigurationException with the figures, if that is too little memory
    */
   static List<LinkRings> fitting(long limitBytes, int links, long mostDataBytes, Memory memory) {
-    if (Long.bitCount(mostDataBytes) != 1 || mostDataBytes < LEAST_DATA_BYTES || mostDataBytes > MOST_DATA_BYTES) {
+    if (Long.bitCount(mostDataBytes) != 1
+        || mostDataBytes < LEAST_DATA_BYTES
+        || mostDataBytes > MOST_DATA_BYTES) {
       throw new IllegalConfigurationException(
-          FaroOptions.RING_SIZE.key() + " is " + mostDataBytes + " bytes; it has to be a power of two, 16 kb to 256 mb.");
+          FaroOptions.RING_SIZE.key() + " is " + mostDataBytes
+              + " bytes; it has to be a power of two, 16 kb to 256 mb.");
     }
     List<LinkRings> sizes = largestFirst((int) mostDataBytes, memory);
     for (int i = 0; i < sizes.size(); i++) {
@@ -58,7 +61,9 @@ record LinkRings(int requestBytes, int dataBytes, long memoryBytes) {
     List<LinkRings> sizes = new ArrayList<>();
     for (int i = 0; i < bytes.length; i += 2) {
       ChannelSpec consumer = sides.get(i);
-      sizes.add(new LinkRings(consumer.sendBytes(), consumer.receiveBytes(), Math.max(bytes[i], bytes[i + 1])));
+      sizes.add(
+          new LinkRings(
+              consumer.sendBytes(), consumer.receiveBytes(), Math.max(bytes[i], bytes[i + 1])));
     }
     return sizes;
   }

@@ -7,8 +7,9 @@ import java.util.logging.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Gives what Faro itself logs to Flink's log. Faro writes to the {@code System.Logger} named {@code io.faro}, which is one of
- * java.util.logging unless the JVM was told otherwise; then nothing comes here.
+ * Gives what Faro itself logs to Flink's log. Faro writes to the {@code System.Logger} named
+ * {@code io.faro}, which is one of java.util.logging unless the JVM was told otherwise; then
+ * nothing comes here.
  *
  * <p>Threads: any.
  */

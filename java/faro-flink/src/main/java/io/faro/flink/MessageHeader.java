@@ -11,14 +11,14 @@ import java.nio.ByteBuffer;
  *  2  flags        1 byte
  *  3  (zero)
  *  4  here         bytes of the payload that follow in this frame
- *  8  index        \ of the request that the message is about: who requests gives the index, and counts the
- * 12  generation   / generation up when it gives an index again
+ *  8  index        \ of the request that the message is about: the side that requests gives the
+ * 12  generation   / index, and counts the generation up when it gives an index again
  * 16  a, b, c      as the kind says
  * 28  total        bytes of the whole payload
  * </pre>
  *
- * A message whose payload does not fit a frame goes on in pieces of kind MORE, of which only {@code here} counts. Nothing
- * else comes in between.
+ * A message whose payload does not fit a frame goes on in pieces of kind MORE, of which only
+ * {@code here} counts. Nothing else comes in between.
  *
  * <p>Threads: one at a time.
  */
@@ -53,7 +53,10 @@ final class MessageHeader {
     // From producer to consumer.
     /** a: sequence number. b: backlog. c: subpartition. Payload: the buffer. */
     static final byte BUFFER = 30;
-    /** The buffer that follows consists of several ones. Payload: the length of each, 4 bytes, little-endian. */
+    /**
+     * The buffer that follows consists of several ones. Payload: the length of each, 4 bytes,
+     * little-endian.
+     */
     static final byte PARTS = 31;
     /** a: backlog. */
     static final byte BACKLOG = 32;
@@ -67,7 +70,10 @@ final class MessageHeader {
 
     private Kind() {}
 
-    /** Most bytes that a consumer's message has behind its header; -1: a consumer sends no such message. */
+    /**
+     * Most bytes that a consumer's message has behind its header; -1: a consumer sends no such
+     * message.
+     */
     static int mostFromConsumer(byte kind) {
       return switch (kind) {
         case REQUEST -> REQUEST_LIMIT;
@@ -77,7 +83,10 @@ final class MessageHeader {
       };
     }
 
-    /** Most bytes that a producer's message has behind its header; -1: a producer sends no such message. */
+    /**
+     * Most bytes that a producer's message has behind its header; -1: a producer sends no such
+     * message.
+     */
     static int mostFromProducer(byte kind) {
       return switch (kind) {
         case BACKLOG -> 0;
@@ -87,7 +96,10 @@ final class MessageHeader {
     }
   }
 
-  /** Most bytes of an event, an error, or the lengths of parts. Who sends keeps it, too. */
+  /**
+   * The most bytes that an event, an error, or the lengths of parts may have. The sender keeps to
+   * it, too.
+   */
   static final int LONG_LIMIT = 64 << 20;
 
   byte kind;

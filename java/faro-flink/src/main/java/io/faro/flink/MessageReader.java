@@ -11,13 +11,15 @@ import org.apache.flink.runtime.io.network.buffer.FreeingBufferRecycler;
 import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
 
 /**
- * Takes the frames of a channel apart, and puts messages together that came in pieces. Nothing of a frame is used after
- * {@link #read}.
+ * Takes the frames of a channel apart, and puts messages together that came in pieces. Nothing of a
+ * frame is used after {@link #read}.
  *
  * <p>Threads: the poller's.
  */
 final class MessageReader {
-  /** Who gets the messages. What it is given is valid during the call, except the buffer and the array. */
+  /**
+   * Gets the messages. What it is given is valid during the call, except the buffer and the array.
+   */
   interface Receiver {
     /** Most bytes of the payload of such a message; -1: the peer is not to send one. */
     int payloadLimit(byte kind);
@@ -26,8 +28,8 @@ final class MessageReader {
     Buffer openBuffer(MessageHeader header) throws IOException;
 
     /**
-     * A BUFFER message is complete. Of data the buffer is what {@link #openBuffer} gave, of an event one of its own; it is
-     * the receiver's.
+     * A BUFFER message is complete. Of data the buffer is what {@link #openBuffer} gave, of an
+     * event one of its own; it is the receiver's.
      */
     void onBuffer(MessageHeader header, Buffer buffer) throws IOException;
 
@@ -35,7 +37,9 @@ final class MessageReader {
     void onMessage(MessageHeader header, byte[] payload) throws IOException;
   }
 
-  /** What is allocated for a payload whose length is only announced. It grows with what has come. */
+  /**
+   * What is allocated for a payload whose length is only announced. It grows with what has come.
+   */
   private static final int FIRST_BYTES = 4 << 10;
 
   private static final byte[] NONE = {};
@@ -82,7 +86,8 @@ final class MessageReader {
     if (piece.kind != MessageHeader.Kind.MORE) {
       begin();
     }
-    require(open && piece.here <= message.total - filled, "a piece that is none of the message before");
+    require(
+        open && piece.here <= message.total - filled, "a piece that is none of the message before");
     if (piece.here > 0) {
       fill(at);
     }
@@ -97,13 +102,16 @@ final class MessageReader {
     require(most >= 0, "a message of kind " + piece.kind + " that this side does not take");
     require(
         piece.total >= 0 && piece.total <= most,
-        "a payload of " + piece.total + " bytes in a message of kind " + piece.kind + ", which has at most " + most);
+        "a payload of " + piece.total + " bytes in a message of kind " + piece.kind
+            + ", which has at most " + most);
     message.copy(piece);
     open = true;
     filled = 0;
     if (isOfData()) {
       buffer = receiver.openBuffer(message);
-      require(buffer == null || message.total <= buffer.getMaxCapacity(), "a buffer that is larger than this side's");
+      require(
+          buffer == null || message.total <= buffer.getMaxCapacity(),
+          "a buffer that is larger than this side's");
     } else {
       bytes = message.total == 0 ? NONE : new byte[Math.min(message.total, FIRST_BYTES)];
     }
@@ -118,7 +126,8 @@ final class MessageReader {
     return TYPES[message.type];
   }
 
-  @SuppressWarnings("deprecation") // Flink warns of a segment that is shared. A buffer that was just requested is nobody else's.
+  // Flink warns of a segment that is shared. A buffer that was just requested is nobody else's.
+  @SuppressWarnings("deprecation")
   private void fill(int at) {
     if (buffer != null) {
       view.position(at);
@@ -134,7 +143,8 @@ final class MessageReader {
   // Twice as much each time, and never more than there will be.
   private void makeRoom(int needed) {
     if (needed > bytes.length) {
-      bytes = Arrays.copyOf(bytes, (int) Math.min(message.total, Math.max(needed, 2L * bytes.length)));
+      bytes =
+          Arrays.copyOf(bytes, (int) Math.min(message.total, Math.max(needed, 2L * bytes.length)));
     }
   }
 
@@ -149,7 +159,9 @@ final class MessageReader {
       return;
     }
     if (payload != null) {
-      full = new NetworkBuffer(MemorySegmentFactory.wrap(payload), FreeingBufferRecycler.INSTANCE, type());
+      full =
+          new NetworkBuffer(
+              MemorySegmentFactory.wrap(payload), FreeingBufferRecycler.INSTANCE, type());
     }
     if (full != null) {
       full.setSize(message.total);

@@ -7,13 +7,17 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Writes messages into the outgoing ring of a channel, many into a frame. One message at a time: while one has not found
- * room for all of itself, {@link #isIdle} is false, and {@link #resume} goes on with it when there is room.
+ * Writes messages into the outgoing ring of a channel, many into a frame. One message at a time:
+ * while one has not found room for all of itself, {@link #isIdle} is false, and {@link #resume}
+ * goes on with it when there is room.
  *
  * <p>Threads: the poller's.
  */
 final class MessageWriter {
-  /** A frame holds two buffers of Flink's default size: the peer reads the one while the next is written. */
+  /**
+   * A frame holds two buffers of Flink's default size: the peer reads the one while the next is
+   * written.
+   */
   private static final int FRAME_BYTES = 2 * ((32 << 10) + MessageHeader.BYTES);
 
   private final Poller poller;
@@ -47,8 +51,8 @@ final class MessageWriter {
   }
 
   /**
-   * Writes the message of {@link #header}, as far as there is room. The payload, which may be null, is released when it was
-   * copied, or when that has failed.
+   * Writes the message of {@link #header}, as far as there is room. The payload, which may be null,
+   * is released when it was copied, or when that has failed.
    *
    * @return whether that was all
    * @throws IOException if the payload cannot be read: then the peer sees nothing of the message

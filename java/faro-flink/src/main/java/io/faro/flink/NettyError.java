@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * What a TaskManager with Flink's own (Netty) shuffle service is told that connects to a port of Faro: an error, as that
- * service's own protocol has it.
+ * What a TaskManager with Flink's own (Netty) shuffle service is told that connects to a port of
+ * Faro: an error, as that service's own protocol has it.
  *
  * <pre>
  *   0  length of all, 4 bytes
@@ -33,7 +33,8 @@ final class NettyError {
   static byte[] ofMixture() {
     IOException mixture =
         new IOException(
-            WHO + ", and the one that has connected Flink's own (Netty) shuffle service: " + PeerProbe.REMEDY);
+            WHO + ", and the one that has connected Flink's own (Netty) shuffle service: "
+                + PeerProbe.REMEDY);
     mixture.setStackTrace(new StackTraceElement[0]);
     byte[] exception = Errors.of(mixture);
     int length = HEADER_BYTES + exception.length + 1;

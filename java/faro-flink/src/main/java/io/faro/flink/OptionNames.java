@@ -15,7 +15,8 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.IllegalConfigurationException;
 
 /**
- * The keys of Flink's configuration that are Faro's. All are known, so what looks like one and is none was misspelt.
+ * The keys of Flink's configuration that are Faro's. All are known, so what looks like one and is
+ * none was misspelt.
  *
  * <p>Threads: any. Loads no native library: the JobManager looks, too.
  */
@@ -42,7 +43,8 @@ final class OptionNames {
 
   private static final List<String> KNOWN =
       Stream.concat(
-              OPTIONS.stream(), Arrays.stream(Setting.values()).map(each -> FaroOptions.SETTING_PREFIX + each.key()))
+              OPTIONS.stream(),
+              Arrays.stream(Setting.values()).map(each -> FaroOptions.SETTING_PREFIX + each.key()))
           .toList();
 
   /** What an operator has set for a setting that Faro's own messages name. */
@@ -73,7 +75,8 @@ final class OptionNames {
   }
 
   /**
-   * @throws IllegalConfigurationException if a key is meant for Faro, and Faro has none of that name; it names the nearest
+   * @throws IllegalConfigurationException if a key is meant for Faro, and Faro has none of that
+   *     name; it names the nearest
    */
   static void check(Configuration configuration) {
     List<String> unknown = new ArrayList<>();
@@ -99,7 +102,9 @@ final class OptionNames {
   static String nearest(String key) {
     String given = key.toLowerCase(Locale.ROOT);
     return KNOWN.stream()
-        .min(Comparator.comparingInt((String each) -> distance(given, each)).thenComparing(String::length))
+        .min(
+            Comparator.comparingInt((String each) -> distance(given, each))
+                .thenComparing(String::length))
         .orElseThrow();
   }
 
@@ -107,7 +112,9 @@ final class OptionNames {
   private static int distance(String given, String known) {
     int whole = difference(given, known);
     return known.startsWith(FaroOptions.SETTING_PREFIX)
-        ? Math.min(whole, difference(given, "faro." + known.substring(FaroOptions.SETTING_PREFIX.length())) + 1)
+        ? Math.min(
+            whole,
+            difference(given, "faro." + known.substring(FaroOptions.SETTING_PREFIX.length())) + 1)
         : whole;
   }
 
@@ -124,7 +131,10 @@ final class OptionNames {
         least[i][j] =
             Math.min(least[i - 1][j - 1] + change, 1 + Math.min(least[i - 1][j], least[i][j - 1]));
         boolean isSwapped =
-            i > 1 && j > 1 && one.charAt(i - 1) == other.charAt(j - 2) && one.charAt(i - 2) == other.charAt(j - 1);
+            i > 1
+                && j > 1
+                && one.charAt(i - 1) == other.charAt(j - 2)
+                && one.charAt(i - 2) == other.charAt(j - 1);
         if (isSwapped) {
           least[i][j] = Math.min(least[i][j], least[i - 2][j - 2] + 1);
         }
@@ -133,9 +143,15 @@ final class OptionNames {
     return least[one.length()][other.length()];
   }
 
-  /** What Faro itself says, with the keys that an operator of Flink sets in the place of its own. */
+  /**
+   * What Faro itself says, with the keys that an operator of Flink sets in the place of its own.
+   */
   static String inFlinksKeys(String text) {
-    return text == null ? null : SETTINGS.matcher(text).replaceAll(found -> Matcher.quoteReplacement(flinksKey(found.group())));
+    return text == null
+        ? null
+        : SETTINGS
+            .matcher(text)
+            .replaceAll(found -> Matcher.quoteReplacement(flinksKey(found.group())));
   }
 
   private static String flinksKey(String setting) {

@@ -14,8 +14,8 @@ import org.apache.flink.runtime.io.network.buffer.BufferRecycler;
 import org.apache.flink.runtime.io.network.buffer.NetworkBuffer;
 
 /**
- * Buffers that Flink sends as one (FullyFilledBuffer): they cost one credit, and have a sequence number each. Flink 1.20 has
- * none, so the class is looked up by its name.
+ * Buffers that Flink sends as one (FullyFilledBuffer): they cost one credit, and have a sequence
+ * number each. Flink 1.20 has none, so the class is looked up by its name.
  */
 final class PartialBuffers {
   private static final Class<?> TYPE = type();
@@ -59,7 +59,8 @@ final class PartialBuffers {
     } catch (Throwable checked) {
       throw new IllegalStateException(checked);
     }
-    ByteBuffer lengths = ByteBuffer.allocate(Integer.BYTES * parts.size()).order(ByteOrder.LITTLE_ENDIAN);
+    ByteBuffer lengths =
+        ByteBuffer.allocate(Integer.BYTES * parts.size()).order(ByteOrder.LITTLE_ENDIAN);
     for (Buffer part : parts) {
       lengths.putInt(part.readableBytes());
     }
@@ -74,9 +75,9 @@ final class PartialBuffers {
   }
 
   /**
-   * The buffers in {@code whole}, one after the other. They do not share its count of references, as slices would: the pool
-   * recycles buffers by their segments. So each has a segment of its own around a part of the memory, and {@code whole} is
-   * recycled when the last of them is.
+   * The buffers in {@code whole}, one after the other. They do not share its count of references,
+   * as slices would: the pool recycles buffers by their segments. So each has a segment of its own
+   * around a part of the memory, and {@code whole} is recycled when the last of them is.
    */
   static Buffer[] split(Buffer whole, int[] lengths) {
     long sum = 0;
@@ -84,7 +85,8 @@ final class PartialBuffers {
       sum += length < 0 ? Integer.MAX_VALUE : length;
     }
     if (lengths.length == 0 || sum != whole.getSize()) {
-      throw new IllegalStateException(lengths.length + " buffers of " + sum + " bytes in one of " + whole.getSize());
+      throw new IllegalStateException(
+          lengths.length + " buffers of " + sum + " bytes in one of " + whole.getSize());
     }
     AtomicInteger left = new AtomicInteger(lengths.length);
     BufferRecycler recycler =

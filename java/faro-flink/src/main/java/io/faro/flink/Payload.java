@@ -9,8 +9,8 @@ interface Payload {
   int remaining();
 
   /**
-   * Copies the next bytes, as many as {@code target}, a direct buffer, has room for; its position may move. At most
-   * {@link #remaining}.
+   * Copies the next bytes, as many as {@code target}, a direct buffer, has room for; its position
+   * may move. At most {@link #remaining}.
    *
    * @throws IOException if they cannot be read; then nothing more is copied
    */

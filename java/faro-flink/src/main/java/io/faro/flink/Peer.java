@@ -15,7 +15,8 @@ record Peer(InetSocketAddress address, String resource) {
 
   /** host:port, as Faro takes it. */
   String dialled() {
-    String host = address.isUnresolved() ? address.getHostString() : address.getAddress().getHostAddress();
+    String host =
+        address.isUnresolved() ? address.getHostString() : address.getAddress().getHostAddress();
     return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + address.getPort();
   }
 
@@ -25,13 +26,19 @@ record Peer(InetSocketAddress address, String resource) {
       return unreachable(Code.CLOSED + "", null);
     }
     String why = cause.code() + ": " + OptionNames.inFlinksKeys(cause.getMessage());
-    boolean isOfMemory = cause.code() == Code.RESOURCE_LIMIT && why.contains(FaroOptions.MEMORY_LIMIT.key());
-    return unreachable(isOfMemory ? why + ". With a larger " + FaroOptions.MEMORY_LIMIT.key() + " more links fit." : why, cause);
+    boolean isOfMemory =
+        cause.code() == Code.RESOURCE_LIMIT && why.contains(FaroOptions.MEMORY_LIMIT.key());
+    return unreachable(
+        isOfMemory
+            ? why + ". With a larger " + FaroOptions.MEMORY_LIMIT.key() + " more links fit."
+            : why,
+        cause);
   }
 
   IOException unreachable(String why, Throwable cause) {
     return new RemoteTransportException(
-        "Connecting to " + this + " has failed. This might indicate that the remote task manager has been lost. " + why,
+        "Connecting to " + this
+            + " has failed. This might indicate that the remote task manager has been lost. " + why,
         address,
         cause);
   }

@@ -18,7 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The producing side of a link: reads the subpartitions that the other side has requested, by turns, one buffer at a time.
+ * The producing side of a link: reads the subpartitions that the other side has requested, by
+ * turns, one buffer at a time.
  *
  * <p>A buffer is taken from a subpartition only when the one before is in the ring as a whole.
  *
@@ -34,7 +35,8 @@ final class ProducerLink extends Link {
   private final BufferPayload payload = new BufferPayload();
   private LinkCounts counts; // null until the channel has opened
   private SubpartitionReader[] readers = new SubpartitionReader[16]; // by the index of the request
-  private int indexes; // that were used by now; a consumer uses the next one only when none of them is free
+  // How many were used by now; a consumer uses the next one only when none of them is free.
+  private int indexes;
   private SubpartitionReader sending; // whose buffer was begun last
   private Buffer whole; // of several ones, whose lengths were begun to be sent; null: none
   private BufferAndAvailability next; // that {@code whole} is of
@@ -124,7 +126,8 @@ final class ProducerLink extends Link {
   }
 
   private SubpartitionReader reader(MessageHeader header) {
-    SubpartitionReader found = header.index >= 0 && header.index < readers.length ? readers[header.index] : null;
+    SubpartitionReader found =
+        header.index >= 0 && header.index < readers.length ? readers[header.index] : null;
     return found != null && found.generation() == header.generation ? found : null;
   }
 
@@ -143,7 +146,8 @@ final class ProducerLink extends Link {
         new SubpartitionReader(this, header.index, header.generation, request.receiver(), header.a);
     readers[header.index] = reader;
     try {
-      reader.requestSubpartitionViewOrRegisterListener(partitions, request.partition(), request.subpartitions());
+      reader.requestSubpartitionViewOrRegisterListener(
+          partitions, request.partition(), request.subpartitions());
     } catch (IOException | RuntimeException refused) {
       failReader(reader, refused);
     }
@@ -151,7 +155,10 @@ final class ProducerLink extends Link {
 
   private void publish(MessageHeader header, TaskEvents event) {
     if (!events.publish(event.partition(), event.event())) {
-      sendError(header.index, header.generation, new IllegalArgumentException("Task event receiver not found."));
+      sendError(
+          header.index,
+          header.generation,
+          new IllegalArgumentException("Task event receiver not found."));
     }
   }
 
@@ -183,9 +190,14 @@ final class ProducerLink extends Link {
     reader.releaseAllResources();
   }
 
-  /** Looks whether a reader has something to send, after data, credits or leave to go on have come. */
+  /**
+   * Looks whether a reader has something to send, after data, credits or leave to go on have come.
+   */
   void enqueueIfAvailable(SubpartitionReader reader) {
-    if (reader.isRegisteredAsAvailable() || reader.isCancelled() || !reader.hasView() || isEnded()) {
+    if (reader.isRegisteredAsAvailable()
+        || reader.isCancelled()
+        || !reader.hasView()
+        || isEnded()) {
       return;
     }
     AvailabilityWithBacklog state;
@@ -199,7 +211,9 @@ final class ProducerLink extends Link {
       enqueue(reader);
       wantsToWrite();
     } else if (state.getBacklog() > 0 && reader.needAnnounceBacklog()) {
-      send(new ControlMessage(Kind.BACKLOG, reader.index(), reader.generation(), state.getBacklog(), 0, null));
+      send(
+          new ControlMessage(
+              Kind.BACKLOG, reader.index(), reader.generation(), state.getBacklog(), 0, null));
     }
   }
 
@@ -242,7 +256,9 @@ final class ProducerLink extends Link {
     }
     sending = reader;
     if (!next.buffer().isBuffer() && next.buffer().readableBytes() > MessageHeader.LONG_LIMIT) {
-      String tooLong = "An event of " + next.buffer().readableBytes() + " bytes; Faro carries " + MessageHeader.LONG_LIMIT + ".";
+      String tooLong =
+          "An event of " + next.buffer().readableBytes() + " bytes; Faro carries "
+              + MessageHeader.LONG_LIMIT + ".";
       next.buffer().recycleBuffer();
       next = null;
       failReader(reader, new IOException(tooLong));

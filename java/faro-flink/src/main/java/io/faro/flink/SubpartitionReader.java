@@ -21,12 +21,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reads what one remote input channel has requested, as far as its credits go. The partition may come later than the request,
- * or never.
+ * Reads what one remote input channel has requested, as far as its credits go. The partition may
+ * come later than the request, or never.
  *
- * <p>Threads: the I/O thread's, except {@link #notifyDataAvailable} and {@link #notifyPriorityEvent} (those that write the
- * partition), {@link #notifySubpartitionsCreated} (the one that registers it) and {@link #notifyPartitionRequestTimeout} (a
- * timer's).
+ * <p>Threads: the I/O thread's, except {@link #notifyDataAvailable} and
+ * {@link #notifyPriorityEvent} (those that write the partition),
+ * {@link #notifySubpartitionsCreated} (the one that registers it) and
+ * {@link #notifyPartitionRequestTimeout} (a timer's).
  */
 final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvailabilityListener {
   private static final Logger LOG = LoggerFactory.getLogger(SubpartitionReader.class);
@@ -62,7 +63,8 @@ final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvail
   private int credits;
   private boolean enqueued;
 
-  SubpartitionReader(ProducerLink link, int index, int generation, InputChannelID receiver, int initialCredit) {
+  SubpartitionReader(
+      ProducerLink link, int index, int generation, InputChannelID receiver, int initialCredit) {
     this.link = link;
     this.index = index;
     this.generation = generation;
@@ -81,14 +83,17 @@ final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvail
 
   @Override
   public void requestSubpartitionViewOrRegisterListener(
-      ResultPartitionProvider provider, ResultPartitionID partition, ResultSubpartitionIndexSet subpartitions)
+      ResultPartitionProvider provider,
+      ResultPartitionID partition,
+      ResultSubpartitionIndexSet subpartitions)
       throws IOException {
     synchronized (lock) {
       PartitionRequestListener waiting =
           new NettyPartitionRequestListener(provider, this, subpartitions, partition);
       listener = waiting;
       Optional<ResultSubpartitionView> found =
-          provider.createSubpartitionViewOrRegisterListener(partition, subpartitions, this, waiting);
+          provider.createSubpartitionViewOrRegisterListener(
+              partition, subpartitions, this, waiting);
       if (found.isEmpty()) {
         return;
       }
@@ -99,8 +104,8 @@ final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvail
   }
 
   @Override
-  public void notifySubpartitionsCreated(ResultPartition partition, ResultSubpartitionIndexSet subpartitions)
-      throws IOException {
+  public void notifySubpartitionsCreated(
+      ResultPartition partition, ResultSubpartitionIndexSet subpartitions) throws IOException {
     synchronized (lock) {
       listener = null;
       if (released) {
@@ -149,7 +154,10 @@ final class SubpartitionReader implements NetworkSequenceViewReader, BufferAvail
     return onlySubpartition >= 0 ? onlySubpartition : view.peekNextBufferSubpartitionId();
   }
 
-  /** The next buffer, if there is one, and what follows it that may be sent. A buffer of data takes a credit. */
+  /**
+   * The next buffer, if there is one, and what follows it that may be sent. A buffer of data takes
+   * a credit.
+   */
   @Override
   public BufferAndAvailability getNextBuffer() throws IOException {
     BufferAndBacklog next = view.getNextBuffer();

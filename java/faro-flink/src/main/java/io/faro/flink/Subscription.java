@@ -3,8 +3,9 @@ package io.faro.flink;
 import org.apache.flink.runtime.io.network.partition.consumer.RemoteInputChannel;
 
 /**
- * A request of an input channel, from when it was made until it is cancelled. On the link it is known by an index and a
- * generation. It is offered to the I/O thread when the input channel has credits that were not told.
+ * A request of an input channel, from when it was made until it is cancelled. On the link it is
+ * known by an index and a generation. It is offered to the I/O thread when the input channel has
+ * credits that were not told.
  *
  * <p>Threads: the I/O thread's, except {@link #offerTo} and {@link #input}.
  */

@@ -22,10 +22,12 @@ record TaskEvents(ResultPartitionID partition, TaskEvent event) {
     ByteBuf from = Unpooled.wrappedBuffer(payload);
     ResultPartitionID partition = Identities.partition(from);
     ByteBuffer rest = ByteBuffer.wrap(payload, from.readerIndex(), from.readableBytes()).slice();
-    AbstractEvent event = EventSerializer.fromSerializedEvent(rest, TaskEvents.class.getClassLoader());
+    AbstractEvent event =
+        EventSerializer.fromSerializedEvent(rest, TaskEvents.class.getClassLoader());
     if (event instanceof TaskEvent taskEvent) {
       return new TaskEvents(partition, taskEvent);
     }
-    throw new IOException("The peer breaks Faro's protocol for Flink: " + event + " is no task event.");
+    throw new IOException(
+        "The peer breaks Faro's protocol for Flink: " + event + " is no task event.");
   }
 }

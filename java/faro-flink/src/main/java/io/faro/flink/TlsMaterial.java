@@ -30,8 +30,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What {@code security.ssl.internal.*} says, as Faro takes it: the certificate, its key and the trusted certificates as PEM in
- * memory. Faro speaks TLS 1.3 only, with the ciphers of its own.
+ * What {@code security.ssl.internal.*} says, as Faro takes it: the certificate, its key and the
+ * trusted certificates as PEM in memory. Faro speaks TLS 1.3 only, with the ciphers of its own.
  *
  * <p>Threads: any; immutable, except {@link #close}.
  */
@@ -74,7 +74,10 @@ final class TlsMaterial implements AutoCloseable {
             SecurityOptions.SSL_TRUSTSTORE_PASSWORD,
             SecurityOptions.SSL_INTERNAL_TRUSTSTORE_TYPE);
     char[] password =
-        required(configuration, SecurityOptions.SSL_INTERNAL_KEY_PASSWORD, SecurityOptions.SSL_KEY_PASSWORD)
+        required(
+                configuration,
+                SecurityOptions.SSL_INTERNAL_KEY_PASSWORD,
+                SecurityOptions.SSL_KEY_PASSWORD)
             .toCharArray();
     Optional<String> named = fingerprints(configuration);
     try {
@@ -85,7 +88,8 @@ final class TlsMaterial implements AutoCloseable {
           named.isPresent() ? null : pem(certificates(trusted)),
           named.orElse("authority"));
     } catch (GeneralSecurityException | IOException unusable) {
-      throw new IllegalConfigurationException("The stores of security.ssl.internal cannot be used.", unusable);
+      throw new IllegalConfigurationException(
+          "The stores of security.ssl.internal cannot be used.", unusable);
     } finally {
       Arrays.fill(password, '\0');
     }
@@ -109,24 +113,30 @@ final class TlsMaterial implements AutoCloseable {
         SecurityOptions.SSL_ALGORITHMS.key());
   }
 
-  private static IllegalConfigurationException forbidden(ConfigOption<String> option, String value, String remedy) {
+  private static IllegalConfigurationException forbidden(
+      ConfigOption<String> option, String value, String remedy) {
     return new IllegalConfigurationException(
-        option.key() + " is " + value + ", which forbids TLS 1.3, and Faro speaks nothing else: " + remedy
+        option.key() + " is " + value + ", which forbids TLS 1.3, and Faro speaks nothing else: "
+            + remedy
             + ", or remove the setting.");
   }
 
   private static List<String> list(String value) {
-    return Arrays.stream(value.split(",")).map(item -> item.trim().toUpperCase(Locale.ROOT)).toList();
+    return Arrays.stream(value.split(","))
+        .map(item -> item.trim().toUpperCase(Locale.ROOT))
+        .toList();
   }
 
-  private static String required(Configuration configuration, ConfigOption<String> option, ConfigOption<String> general) {
+  private static String required(
+      Configuration configuration, ConfigOption<String> option, ConfigOption<String> general) {
     return configuration
         .getOptional(option)
         .or(() -> configuration.getOptional(general))
         .orElseThrow(
             () ->
                 new IllegalConfigurationException(
-                    "security.ssl.internal.enabled is set, but neither " + option.key() + " nor " + general.key()
+                    "security.ssl.internal.enabled is set, but neither " + option.key() + " nor "
+                        + general.key()
                         + "."));
   }
 
@@ -140,11 +150,13 @@ final class TlsMaterial implements AutoCloseable {
     String path = required(configuration, file, generalFile);
     char[] secret = required(configuration, password, generalPassword).toCharArray();
     try (InputStream in = Files.newInputStream(Path.of(path))) {
-      KeyStore store = KeyStore.getInstance(configuration.getOptional(type).orElseGet(KeyStore::getDefaultType));
+      KeyStore store =
+          KeyStore.getInstance(configuration.getOptional(type).orElseGet(KeyStore::getDefaultType));
       store.load(in, secret);
       return store;
     } catch (IOException | GeneralSecurityException unreadable) {
-      throw new IllegalConfigurationException(file.key() + ": " + path + " cannot be read.", unreadable);
+      throw new IllegalConfigurationException(
+          file.key() + ": " + path + " cannot be read.", unreadable);
     } finally {
       Arrays.fill(secret, '\0');
     }
@@ -156,10 +168,12 @@ final class TlsMaterial implements AutoCloseable {
         return alias;
       }
     }
-    throw new IllegalConfigurationException(SecurityOptions.SSL_INTERNAL_KEYSTORE.key() + " has no private key.");
+    throw new IllegalConfigurationException(
+        SecurityOptions.SSL_INTERNAL_KEYSTORE.key() + " has no private key.");
   }
 
-  // As Java's own trust managers: also the certificate that a key in the truststore is for.
+  // The certificates of a truststore, and the one that a key in it is for, as Java's own trust
+  // managers take them.
   private static List<Certificate> certificates(KeyStore trusted) throws GeneralSecurityException {
     List<Certificate> all = new ArrayList<>();
     for (String alias : Collections.list(trusted.aliases())) {
@@ -169,20 +183,27 @@ final class TlsMaterial implements AutoCloseable {
       }
     }
     if (all.isEmpty()) {
-      throw new IllegalConfigurationException(SecurityOptions.SSL_INTERNAL_TRUSTSTORE.key() + " has no certificate.");
+      throw new IllegalConfigurationException(
+          SecurityOptions.SSL_INTERNAL_TRUSTSTORE.key() + " has no certificate.");
     }
     return all;
   }
 
   /**
-   * The certificates that are admitted. As with Flink's own trust manager for fingerprints the truststore does not count then,
-   * nor who has signed a certificate, nor until when it is valid. Flink takes SHA-1 only. Empty: the truststore counts.
+   * The certificates that are admitted. As with Flink's own trust manager for fingerprints the
+   * truststore does not count then, nor who has signed a certificate, nor until when it is valid.
+   * Flink takes SHA-1 only. Empty: the truststore counts.
    */
   private static Optional<String> fingerprints(Configuration configuration) {
     Optional<String> set =
-        configuration.getOptional(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT).filter(text -> !text.isBlank());
+        configuration
+            .getOptional(SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT)
+            .filter(text -> !text.isBlank());
     return set.map(
-        text -> Arrays.stream(text.split(",")).map(each -> fingerprint(each, text)).collect(Collectors.joining(",")));
+        text ->
+            Arrays.stream(text.split(","))
+                .map(each -> fingerprint(each, text))
+                .collect(Collectors.joining(",")));
   }
 
   private static String fingerprint(String each, String all) {
@@ -191,13 +212,14 @@ final class TlsMaterial implements AutoCloseable {
     if (!isOne || !digits.chars().allMatch(HexFormat::isHexDigit)) {
       throw new IllegalConfigurationException(
           SecurityOptions.SSL_INTERNAL_CERT_FINGERPRINT.key() + " is " + all + ": '" + each.strip()
-              + "' is not the fingerprint of a certificate, SHA-1 (" + SHA1_DIGITS + " hexadecimal digits) or SHA-256 ("
-              + SHA256_DIGITS + "), with or without colons.");
+              + "' is not the fingerprint of a certificate, SHA-1 (" + SHA1_DIGITS
+              + " hexadecimal digits) or SHA-256 (" + SHA256_DIGITS + "), with or without colons.");
     }
     return digits;
   }
 
-  private static byte[] pem(List<Certificate> certificates) throws GeneralSecurityException, IOException {
+  private static byte[] pem(List<Certificate> certificates)
+      throws GeneralSecurityException, IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (Certificate certificate : certificates) {
       all.write(pem("CERTIFICATE", certificate.getEncoded()));

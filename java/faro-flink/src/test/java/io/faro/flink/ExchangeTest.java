@@ -276,7 +276,7 @@ class ExchangeTest {
     ScriptedView view = partitions.add(partition);
     SingleInputGate gate = gate(2);
     for (int round = 0; round < 20; round++) {
-      // As Flink reads a partition from its file: slices of one buffer, each in a composite.
+      // So Flink reads a partition from its file: slices of one buffer, each in a composite.
       Buffer file = TestBuffers.data(round, 40 * 700);
       Buffer[] parts = new Buffer[40];
       for (int i = 0; i < parts.length; i++) {

@@ -228,7 +228,7 @@ class PeersTest {
     }
   }
 
-  /** As a TaskManager over Netty begins. The port that it has dialled from. */
+  /** Begins as a TaskManager over Netty does. Answers the port that it has dialled from. */
   private int dialAsNetty() throws IOException {
     try (Socket netty = new Socket()) {
       netty.connect(producer.connection().getAddress());

@@ -164,7 +164,8 @@ class SettingsTest {
 
   @Test
   void ringsLeaveRoomForWhatATransportHasBesideThem() {
-    // As over verbs: messages for 64 receives and 256 requests, of 512 bytes, beside both rings, in whole pages.
+    // Verbs has beside both rings messages for 64 receives and 256 requests, of 512 bytes, in whole
+    // pages.
     LinkRings.Memory verbs = besideRings(8192 + 163840);
     assertEquals(new LinkRings(64 << 10, 512 << 10, 761856), LinkRings.fitting(64 << 20, 64, 1 << 20, verbs).get(0));
     assertEquals(new LinkRings(8 << 10, 64 << 10, 245760), LinkRings.fitting(16 << 20, 64, 1 << 20, verbs).get(0));

@@ -47,7 +47,7 @@ final class TestStores {
     return configuration;
   }
 
-  /** As Flink's setting has it: SHA-1. */
+  /** The fingerprint that Flink's setting has: SHA-1. */
   static String fingerprint(Path folder, String name)
       throws IOException, InterruptedException, GeneralSecurityException {
     KeyStore keys = KeyStore.getInstance("PKCS12");

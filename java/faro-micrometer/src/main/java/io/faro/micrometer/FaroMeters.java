@@ -18,15 +18,16 @@ import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 
 /**
- * The counters of a session, its workers and its links as meters: {@code faro.session.queries.failed}, {@code
- * faro.worker.rows.sent}, {@code faro.link.bytes.sent} and so on, named as in C++ with dots. Tags: {@code
- * node} (this node), {@code worker} or {@code peer} and {@code transport}. What can also fall is a gauge, all
- * else a counter.
+ * The counters of a session, its workers and its links as meters:
+ * {@code faro.session.queries.failed}, {@code faro.worker.rows.sent}, {@code faro.link.bytes.sent}
+ * and so on, named as in C++ with dots. Tags: {@code node} (this node), {@code worker} or
+ * {@code peer} and {@code transport}. What can also fall is a gauge, all else a counter.
  *
  * <pre>{@code new FaroMeters(session).bindTo(registry);}</pre>
  *
- * <p>Those of a link are NaN once its node is removed. Meters go on with their last values once the session is closed;
- * they keep this object, and with it the session, from being collected. Threads: any. Blocks: never.
+ * <p>Those of a link are NaN once its node is removed. Meters go on with their last values once the
+ * session is closed; they keep this object, and with it the session, from being collected.
+ * Threads: any. Blocks: never.
  */
 public final class FaroMeters implements MeterBinder {
   private static final Set<String> GAUGES =
@@ -40,7 +41,8 @@ public final class FaroMeters implements MeterBinder {
           "held_frames",
           "unreleased_bytes");
 
-  // A registry reads all meters in a row: one snapshot serves them, which costs more than a counter.
+  // A registry reads all meters in a row: one snapshot serves them, which costs more than a
+  // counter.
   private static final long SNAPSHOT_NS = 100_000_000;
 
   private final Session session;
@@ -81,7 +83,10 @@ public final class FaroMeters implements MeterBinder {
   }
 
   private void bind(
-      MeterRegistry registry, String prefix, Tags tags, Function<SessionMetrics, Map<String, Long>> of) {
+      MeterRegistry registry,
+      String prefix,
+      Tags tags,
+      Function<SessionMetrics, Map<String, Long>> of) {
     for (String counter : of.apply(snapshot()).keySet()) {
       String name = prefix + counter.replace('_', '.');
       ToDoubleFunction<FaroMeters> value =

@@ -8,7 +8,7 @@ import java.util.ServiceLoader;
  * java/lab/peers} has some to compare Faro with.
  */
 public interface BackendProvider {
-  /** As {@link Backend}; null if it is not the one that {@link Options#transport} names. */
+  /** Opens the {@link Backend}; null if it is not the one that {@link Options#transport} names. */
   Backend open(Options options) throws IOException;
 
   /** Errors: IllegalArgumentException if there is none of that name. */

@@ -41,7 +41,7 @@ public abstract class RowPort {
     return rows;
   }
 
-  /** The same, with the first rows of an array, which is kept; gives another one in exchange. */
+  /** Takes the first rows of an array, which is kept; gives another one in exchange. */
   protected final long[] exchange(long[] received, int count) {
     long[] before = rows;
     rows = received;

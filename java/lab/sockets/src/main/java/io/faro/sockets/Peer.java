@@ -13,10 +13,13 @@ public interface Peer extends AutoCloseable {
   /** Takes a row; false if there is no room now. */
   boolean tryPut(int stage, long row);
 
-  /** The same. */
+  /** Takes a row that is an object; false if there is no room now. */
   <T> boolean tryPut(int stage, RowCodec<T> codec, T row);
 
-  /** The same; the row was also written to {@code written}, where it has that many bytes from the beginning on. */
+  /**
+   * Takes a row that is an object; false if there is no room now. The row was also written to
+   * {@code written}, where it has that many bytes from the beginning on.
+   */
   <T> boolean tryPut(int stage, RowCodec<T> codec, T row, ByteBuffer written, int bytes);
 
   /** This worker sends no more rows of this stage. */

@@ -73,7 +73,7 @@ public final class SocketsWorker implements AutoCloseable {
     return number;
   }
 
-  /** Of the whole cluster. */
+  /** The number of workers of the whole cluster. */
   public int workerCount() {
     return peers.length;
   }
