@@ -45,7 +45,7 @@ static void serve(faro::Endpoint& endpoint, int64_t left) {
       --left;
     }
   }
-  endpoint.close();  // at once: who has no answer yet asks another server
+  endpoint.close();  // at once: a client that has no answer yet asks another server
 }
 
 // Makes requests, one after the other: to servers[at], or if that goes to the next one.

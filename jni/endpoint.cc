@@ -20,7 +20,7 @@ namespace {
 
 jint closed() { return fail(Code::closed, "the endpoint was closed"); }
 
-// The handle, or the negative code. `accept_call`: null, or who is asked for channels.
+// The handle, or the negative code. `accept_call`: null, or the object that is asked for channels.
 jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jbyteArray name,
            jint poller_count, jint channel_limit, jobject accept_call,
            jbyteArray answer_to_others) {

@@ -54,7 +54,8 @@ inline OwnedTable<PollerState>& pollers() {
   static auto* const table = new OwnedTable<PollerState>;
   return *table;
 }
-/// The same.
+/// The memory of rings is removed when nothing in Java refers to it any more: so nobody is inside
+/// of a call with it.
 inline OwnedTable<RingMemoryState>& ring_memories() {
   static auto* const table = new OwnedTable<RingMemoryState>;
   return *table;

@@ -23,7 +23,7 @@ Status failure_of_c();
 /// Zero, or fail(status).
 inline jint result(const Status& status) { return status.ok() ? 0 : fail(status); }
 
-/// The same of a code of faro/c.h.
+/// Zero, or the negative code of what the call of faro/c.h that answered `code` has told.
 inline jint result(faro_code code) { return code == FARO_CODE_OK ? 0 : fail(failure_of_c()); }
 
 inline Outcome outcome_of(faro_outcome outcome) { return static_cast<Outcome>(outcome); }

@@ -10,8 +10,9 @@
 
 namespace faro::jni {
 
-/// As OwnedTable, but a caller that has found an object keeps it alive as long as it holds the
-/// pointer, so that removing never pulls it from under a call. That costs a lock.
+/// Gives objects handles as OwnedTable does, but a caller that has found an object keeps it alive
+/// as long as it holds the pointer, so that removing never pulls it from under a call. That costs a
+/// lock.
 ///
 /// Threads: any. Owns: an object until it is removed.
 template <typename T>

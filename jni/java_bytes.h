@@ -26,7 +26,7 @@ inline jbyteArray bytes_of(JNIEnv* env, std::string_view text) {
   return bytes;
 }
 
-/// As Java reads it.
+/// The address of memory, as Java reads it.
 inline jlong address_of(const void* memory) { return reinterpret_cast<jlong>(memory); }
 
 /// A copy of an array of worker numbers.

@@ -219,9 +219,9 @@ jbyteArray names(JNIEnv* env, jclass) {
   return bytes_of(env, text);
 }
 
-// Of workers, links and lanes how many and each; the session's counters. Of a worker its number and counters; of a link its
-// node, 1 if it is connected, and counters, and as text its transport; of a lane sender, receiver and counters. Null if the
-// session was closed.
+// Workers, links and lanes: how many there are, and each of them; then the session's counters. A
+// worker has its number and counters; a link its node, 1 if it is connected, and counters, and as
+// text its transport; a lane sender, receiver and counters. Null if the session was closed.
 jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return nullptr;
@@ -265,13 +265,13 @@ void append_shuffle(void* to, const faro_shuffle_metrics* shuffle) {
   }
 }
 
-// Before what was told of shuffles, what faro/c.h has answered: 0, or the negative code.
+// Puts what faro/c.h has answered, 0 or the negative code, before what was told of shuffles.
 jlongArray told(JNIEnv* env, std::vector<jlong>& values, faro_code answered) {
   values.front() = result(answered);
   return longs_of(env, values);
 }
 
-// Of each shuffle of a query.
+// The metrics of each shuffle of a query.
 jlongArray shuffles_of(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarnation,
                        jint issuer) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
@@ -286,7 +286,7 @@ jlongArray shuffles_of(JNIEnv* env, jclass, jlong handle, jlong counter, jlong i
               faro_session_read_shuffles(state->handle.get(), &query, append_shuffle, &values));
 }
 
-// Of one shuffle.
+// The metrics of one shuffle.
 jlongArray shuffle(JNIEnv* env, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return longs_of(env, {closed()});

@@ -151,7 +151,8 @@ struct ShuffleState {
   WorkerState* worker = nullptr;
   Owned<faro_shuffle> shuffle;
   faro_open_frames frames{};  // without cursors if this worker is no sender
-  /// Of the batch received last, or with the address of a claim, as Java reads it: `Layout` of Shuffle.java.
+  /// Describes the batch received last, or has the address of a claim, as Java reads it: `Layout`
+  /// of Shuffle.java.
   faro_rows descriptor{};
   /// Where Java puts rows that it sends many at a time: 8 KiB, in L1. (Pinning its array instead
   /// would hold up the collector; GetLongArrayRegion copies at half the speed of Java's own copy.)

@@ -25,8 +25,9 @@ void layout(JNIEnv* env, jclass, jintArray to) {
   env->SetIntArrayRegion(to, 0, values.size(), values.data());
 }
 
-// Of the descriptor, the staged rows, the cursors and the row counts, which all stay where they are
-// until the shuffle is closed. The last two are 0 if this worker is no sender.
+// Stores the addresses of the descriptor, the staged rows, the cursors and the row counts, which
+// all stay where they are until the shuffle is closed. The last two are 0 if this worker is no
+// sender.
 void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return;
@@ -50,7 +51,7 @@ jintArray workers(JNIEnv* env, jclass, jlong handle, jboolean receivers) {
 
 // --- what the rows are
 
-// As `format` says; and that is how rows are read (else how they are sent).
+// Names what the rows are. `reads`: these are the rows that are read, else those that are sent.
 jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean reads) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
@@ -63,7 +64,7 @@ jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean 
 
 // --- the query
 
-// Whether the query still lives, for who neither sends nor receives.
+// Whether the query still lives: a worker asks so that neither sends nor receives.
 jint status(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();

@@ -71,7 +71,7 @@ jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jin
   }));
 }
 
-// The same to several receivers; null: to all.
+// Sends one row, which lies in `from`, to several receivers; `to` is null: to all.
 jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from, jint begin,
                jint bytes, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);

@@ -58,7 +58,10 @@ public class HashJoin {
         .redirectOutput(ProcessBuilder.Redirect.INHERIT).redirectError(ProcessBuilder.Redirect.INHERIT).start();
   }
 
-  /** Of this machine. A socket is bound to it, and does not listen: nobody else is given the port. */
+  /**
+   * An address of this machine. A socket is bound to it, and does not listen: nobody else is given
+   * the port.
+   */
   static String heldAddress() throws IOException {
     Socket socket = new Socket();
     HELD.add(socket);

@@ -57,7 +57,10 @@ public class Repartition {
     return query;
   }
 
-  /** Of this machine. A socket is bound to it, and does not listen: nobody else is given the port. */
+  /**
+   * An address of this machine. A socket is bound to it, and does not listen: nobody else is given
+   * the port.
+   */
   static String heldAddress() throws IOException {
     Socket socket = new Socket();
     HELD.add(socket);

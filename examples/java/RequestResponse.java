@@ -51,7 +51,7 @@ public class RequestResponse {
         left--;
       }
     }
-    endpoint.close(); // at once: who has no answer yet asks another server
+    endpoint.close(); // at once: a client that has no answer yet asks another server
     return null;
   }
 

@@ -147,7 +147,7 @@ Status invalid(fmt::format_string<Args...> text, Args&&... args) {
   return base::error(Code::config_invalid, text, std::forward<Args>(args)...);
 }
 
-// Of a variable FARO_… that is neither a setting nor another one of Faro's.
+// What is to be said of a variable FARO_… that is neither a setting nor another one of Faro's.
 Status judge_foreign(std::string_view name) {
   if (base::is_service_variable(name)) return Status::Ok();
   if (base::begins_with_section(name)) {

@@ -16,13 +16,14 @@ enum class Plant : uint8_t {
   kept_marks,  // a node starts again, and which of its former queries had ended is not forgotten
   frame_given_back,  // over a channel: when it is handed out
   left_too_early,    // a channel that is drained: this side leaves before the other has taken all
-  left_unacknowledged,  // the same: before the other knows that this one has
-  index_given_again,    // of a channel: while its poller still holds frames of it
-  link_given_back,      // of a channel that has ended: while frames of it are held
-  lost_room,            // a claim found no room, and nobody tells when there is some
+  // a channel that is drained: it is left before the other knows that this one has
+  left_unacknowledged,
+  index_given_again,  // of a channel: while its poller still holds frames of it
+  link_given_back,    // of a channel that has ended: while frames of it are held
+  lost_room,          // a claim found no room, and nobody tells when there is some
   lost_commit,   // of a row claimed larger than a frame and committed smaller, if the ring is full
   resent_twice,  // a link is mended, and control messages that have come are sent again, too
-  frame_resent,  // the same: a frame that has come is sent again, behind itself
+  frame_resent,  // a link is mended, and a frame that has come is sent again, behind itself
   drained_too_early,  // a node lets go of a drained one without having heard that the others have no query left that needs it
   silence_unnoticed,  // a data connection goes dark, and nobody looks what comes over it
   mended_for_ever,    // a link over which nothing gets further is mended again and again

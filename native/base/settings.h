@@ -37,8 +37,9 @@ struct Settings {
 
   /// Validates `config` and freezes it. Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve(const Config& config);
-  /// The same for what is no node of a cluster: cluster.nodes, node, node_limit and workers are not looked at, and nothing is
-  /// derived of them.
+  /// Validates `config` and freezes it for what is no node of a cluster: cluster.nodes, node,
+  /// node_limit and workers are not looked at, and nothing is derived of them.
+  /// Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve_without_nodes(const Config& config);
 
   /// What was given in place of the file that this setting names; null: nothing was.

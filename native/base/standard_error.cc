@@ -28,7 +28,7 @@ UniqueFd reopened() {
   return UniqueFd(open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
-// As write, but never waits: EAGAIN if it would have to.
+// Writes to stderr as write() does, but never waits: EAGAIN if it would have to.
 class StandardError {
  public:
   StandardError() {
@@ -68,7 +68,7 @@ class StandardError {
   UniqueFd own_;
 };
 
-// As many bytes as were written. A pipe takes a piece of this size whole or not at all.
+// Returns how many bytes were written. A pipe takes a piece of this size whole or not at all.
 size_t write_all(const StandardError& to, std::string_view text) {
   size_t written = 0;
   while (written < text.size()) {

@@ -19,9 +19,9 @@ namespace {
 
 std::atomic<int> running{0};
 
-/// Threads that nobody waits for. They are joined once they are at their end: std::thread::detach would leave nobody who knows
-/// when their last instruction is over.
-/// Never destroyed: they may go on while the process ends.
+/// Threads that nobody waits for. They are joined once they are at their end: std::thread::detach
+/// would leave nobody who knows when their last instruction is over. Never destroyed: they may go
+/// on while the process ends.
 class Detached {
  public:
   struct Entry {
@@ -35,7 +35,7 @@ class Detached {
     return *detached;
   }
 
-  // Of the calling thread, once it is one of these.
+  // The entry of the calling thread, once it is one of these.
   static Entry*& own() {
     thread_local Entry* entry = nullptr;
     return entry;

@@ -1,4 +1,4 @@
-// Of faro/c.h: log, settings, cancellation, hash functions.
+// What faro/c.h says of log, settings, cancellation, hash functions.
 #include <algorithm>
 #include <new>
 #include <span>

@@ -1,4 +1,4 @@
-// Of faro/c.h: endpoints, pollers and their channels.
+// What faro/c.h says of endpoints, pollers and their channels.
 #include "faro/endpoint.h"
 
 #include <algorithm>
@@ -155,7 +155,7 @@ faro_channel_metrics told_of(const faro::ChannelMetrics& channel) {
   return told;
 }
 
-// Of a channel that takes no frames.
+// Why a channel takes no frames.
 Status why_not_open(const faro_poller& poller, faro_channel_id channel) {
   const Status status = poller.poller.status(id_of(channel));
   return status.ok() ? Status(Code::closed, "the channel was drained") : status;

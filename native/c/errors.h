@@ -72,7 +72,7 @@ Status need(Pointer pointer, const char* name) {
   if (pointer != nullptr) return Status::Ok();
   return Status(Code::invalid_argument, std::string(name) + " is null");
 }
-/// The same of an array, which may be null if it is empty.
+/// invalid_argument if the array is null, unless it is empty.
 template <typename Pointer>
 Status need_array(Pointer array, size_t count, const char* name) {
   return count == 0 ? Status::Ok() : need(array, name);

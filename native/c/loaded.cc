@@ -1,4 +1,4 @@
-// Of faro/c_handles.h: libraries that this one has loaded.
+// What faro/c_handles.h says of libraries that this one has loaded.
 #include "faro/c_handles.h"
 #include "transport/plugin/plugin_loader.h"
 

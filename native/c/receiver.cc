@@ -1,4 +1,4 @@
-// Of faro/c.h: the receiving side of a shuffle, and batches.
+// What faro/c.h says of the receiving side of a shuffle, and of batches.
 #include "faro/receiver.h"
 
 #include "base/return_if_error.h"

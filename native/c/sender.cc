@@ -1,4 +1,4 @@
-// Of faro/c.h: the sending side of a shuffle.
+// What faro/c.h says of the sending side of a shuffle.
 #include "faro/sender.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Of faro/c.h: listeners and sessions.
+// What faro/c.h says of listeners and sessions.
 #include "faro/session.h"
 
 #include <new>

@@ -1,4 +1,4 @@
-// Of faro/c.h: shuffles, apart from their two sides.
+// What faro/c.h says of shuffles, apart from their two sides.
 #include "faro/shuffle.h"
 
 #include <utility>

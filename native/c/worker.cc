@@ -1,4 +1,4 @@
-// Of faro/c.h: workers.
+// What faro/c.h says of workers.
 #include <cstring>
 #include <new>
 #include <string>

@@ -26,9 +26,9 @@ std::string shape_text(const bench::TwoStageJob& job);
 /// The tuned sockets baseline among them; null if it did not take part.
 const bench::ContestResult* baseline_of(const std::vector<bench::ContestResult>& results);
 
-/// How many times faster than the baseline, per row (rows counts may differ); by wall time.
+/// How many times faster than the baseline, per row (row counts may differ); by wall time.
 double times_faster(const bench::RunFigures& run, const bench::RunFigures& baseline);
-/// The same by CPU time.
+/// How many times less CPU time a row takes than in the baseline (row counts may differ).
 double times_less_cpu(const bench::RunFigures& run, const bench::RunFigures& baseline);
 
 /// All results are verified.

@@ -22,7 +22,7 @@ struct Machine {
   std::string kernel;                       ///< "Linux 6.18.0 x86_64"
   std::string clock_source;                 ///< empty if not known
   std::string huge_pages;                   ///< transparent huge pages: always, madvise, never
-  std::string shared_huge_pages;            ///< the same for shared memory
+  std::string shared_huge_pages;            ///< transparent huge pages of shared memory
 };
 
 /// Threads: any. Blocks: for reading small files of /proc and /sys.

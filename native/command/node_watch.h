@@ -23,7 +23,7 @@ namespace faro::command {
 /// A node's current sample, and the changes since the previous one.
 struct NodeChange {
   counters::NodeView now;
-  counters::NodeView change;  ///< the same, but totals are what was added meanwhile
+  counters::NodeView change;  ///< as `now`, but totals are what was added meanwhile
   double seconds = 0;         ///< the time between; 0 at the first look: no rates yet
 
   double per_second(uint64_t added) const {
@@ -31,7 +31,8 @@ struct NodeChange {
   }
 };
 
-/// The same of an endpoint. A channel that has come since counts from 0.
+/// What an endpoint has counted, and what it was since the last look. A channel that has come since
+/// counts from 0.
 struct EndpointChange {
   counters::EndpointView now;
   counters::EndpointView change;

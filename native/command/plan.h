@@ -97,7 +97,7 @@ struct ClusterPlan {
 
   /// The node that takes most memory.
   uint32_t largest() const noexcept;
-  /// The same for `count` nodes from `first` on: one machine, or the cluster.
+  /// The sum of the plans of `count` nodes from `first` on: of one machine, or of the cluster.
   NodePlan sum(uint32_t first, uint32_t count) const noexcept;
   uint64_t link_count() const noexcept;
 };

@@ -21,7 +21,7 @@ class SettingFlags {
   /// The file (--file, else FARO_CONFIG), then the environment, then --set: a later one wins.
   /// Errors: config_invalid.
   Result<Config> load() const;
-  /// The same, checked as a whole. Errors: config_invalid.
+  /// What load() gives, checked as a whole. Errors: config_invalid.
   Result<Config> load_valid() const;
 
  private:

@@ -15,7 +15,7 @@ struct StatOrder {
   bool by_rate = false;        ///< most bytes, or rows, first; else by number
   bool idle_too = false;       ///< also lanes that carry and hold nothing
   size_t most_lanes = 40;      ///< and channels; of further ones only the number is shown
-  size_t most_workers = 1000;  ///< the same
+  size_t most_workers = 1000;  ///< of further ones only the number is shown
 };
 
 /// "1.25 M", "64 KiB"; "-" for nothing.

@@ -111,10 +111,10 @@ class CounterView {
   using SparseLines = std::unique_ptr<Line[], Unmap>;
   static SparseLines make_lines(uint64_t bytes);
 
-  /// Over memory of someone else.
+  /// Views memory of someone else.
   CounterView(std::span<const std::byte> memory, std::string path)
       : copy_(nullptr, Unmap{0}), memory_(memory), path_(std::move(path)) {}
-  /// Of a file.
+  /// Views a copy of a file.
   CounterView(uint64_t bytes, base::UniqueFd fd, std::string path)
       : copy_(make_lines(bytes)),
         memory_(reinterpret_cast<const std::byte*>(copy_.get()), bytes),

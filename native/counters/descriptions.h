@@ -21,7 +21,7 @@ uint64_t value_at(const Values& values, const Description& row) {
   return value;
 }
 
-/// The same, to be changed.
+/// The place of a row's value in the record of its scope, where it can be changed.
 template <typename Values>
 uint64_t& value_in(Values& values, const Description& row) {
   return *reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(&values) + row.offset);

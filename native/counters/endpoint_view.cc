@@ -78,7 +78,7 @@ Status EndpointCounterView::take(Copy& copy) const {
   return Status::Ok();
 }
 
-// As CounterView::check: no content may make the reader leave its copy.
+// Checks the file as CounterView::check does: no content may make the reader leave its copy.
 Status EndpointCounterView::check() {
   FARO_RETURN_IF_ERROR(take(first_));
   const auto memory = first_.memory();

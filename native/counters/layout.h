@@ -25,7 +25,7 @@ enum class Section : uint32_t {
   peer_counters,  ///< PeerCounters, the same
   workers,        ///< WorkerCounters, one per worker of this node
   waits,          ///< Sequenced<Wait>, kWaitSlots per worker of this node
-  awaited,        ///< the same: a bit per worker of the cluster, see Wait
+  awaited,        ///< as many as waits: a bit per worker of the cluster, see Wait
   outgoing,  ///< OutgoingCounters: (local worker * workers of the cluster + receiver) * rings + k
   incoming,  ///< IncomingCounters: (local worker * workers of the cluster + sender) * rings + k
   queries,   ///< Sequenced<QueryState>, kQuerySlots

@@ -82,7 +82,7 @@ class Page {
   std::string text_;
 };
 
-/// Of a node.
+/// The page of a node.
 class NodePage {
  public:
   explicit NodePage(const NodeView& node)
@@ -138,7 +138,7 @@ class NodePage {
   Page page_;
 };
 
-/// Of an endpoint: what all channels have counted, and the first open ones one by one.
+/// The page of an endpoint: what all channels have counted, and the first open ones one by one.
 class EndpointPage {
  public:
   explicit EndpointPage(const EndpointView& endpoint)

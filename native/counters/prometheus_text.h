@@ -18,10 +18,12 @@ std::string prometheus_text(const NodeView& node);
 /// Channels that a page shows one by one. Each has 12 series.
 inline constexpr size_t kMostChannelsOnPage = 1024;
 
-/// The same of an endpoint: bytes_sent of a ring is faro_endpoint_sent_bytes_total, of all channels that ever were, and
-/// faro_channel_sent_bytes_total for each that is open, up to kMostChannelsOnPage of them. The label of a channel is its index, which
-/// is given again: so the number of series follows from how many channels there are at once, and from how many peers. Every
-/// series has the labels cluster and endpoint, which is its name, or else its address.
+/// The page of an endpoint. Names are made as those of a node are: bytes_sent of a ring is
+/// faro_endpoint_sent_bytes_total, of all channels that ever were, and
+/// faro_channel_sent_bytes_total for each that is open, up to kMostChannelsOnPage of them. The
+/// label of a channel is its index, which is given again: so the number of series follows from how
+/// many channels there are at once, and from how many peers. Every series has the labels cluster
+/// and endpoint, which is its name, or else its address.
 std::string prometheus_text(const EndpointView& endpoint);
 
 }  // namespace faro::counters

@@ -15,7 +15,7 @@
 
 namespace faro::counters {
 
-/// As records lie in memory.
+/// A piece of memory in which records lie.
 struct alignas(64) Line {
   std::byte bytes[64];
 };
@@ -51,7 +51,8 @@ bool is_stopped(uint32_t pid);
 
 /// Reads `to.size()` bytes of a file; false if it does not have them.
 bool copy_file(int fd, std::span<std::byte> to, uint64_t offset);
-/// The same of a file with holes, which leave `zeros` as they are: what takes no room in the file takes none here.
+/// Reads `zeros.size()` bytes of a file with holes, which leave `zeros` as they are: what takes no
+/// room in the file takes none here. False if the file does not have so many.
 bool copy_sparse_file(int fd, std::span<std::byte> zeros, uint64_t offset);
 
 }  // namespace faro::counters

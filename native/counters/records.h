@@ -67,22 +67,23 @@ struct ChannelList {
 using Counter = std::atomic<uint64_t>;
 static_assert(sizeof(Counter) == 8 && Counter::is_always_lock_free);
 
-/// Of a node. Threads: any for overflow (its own locked instructions), else the network thread or
-/// under the lock of the queries.
+/// What a node counts. Threads: any for overflow (its own locked instructions), else the network
+/// thread or under the lock of the queries.
 struct alignas(64) NodeCounters : NodeList<Counter> {};
-/// Of a link. Threads: the network thread.
+/// What a link counts. Threads: the network thread.
 struct alignas(64) PeerCounters : PeerList<Counter> {};
-/// Threads: the worker.
+/// What a worker counts. Threads: the worker.
 struct alignas(64) WorkerCounters : WorkerList<Counter> {};
-/// Of one ring's sending end. Threads: the worker, and for some transports the thread that posts for it.
+/// What one ring's sending end counts. Threads: the worker, and for some transports the thread that
+/// posts for it.
 struct alignas(64) OutgoingCounters : OutgoingList<Counter> {};
-/// Of one ring's receiving end. Threads: the worker.
+/// What one ring's receiving end counts. Threads: the worker.
 struct alignas(64) IncomingCounters : IncomingList<Counter> {};
-/// Of an endpoint. Threads: the network thread.
+/// What an endpoint counts. Threads: the network thread.
 struct alignas(64) EndpointCounters : EndpointList<Counter> {};
-/// Threads: the poller's.
+/// What a poller counts. Threads: the poller's.
 struct alignas(64) PollerCounters : PollerList<Counter> {};
-/// Of a channel. Threads: the poller's, the network thread for what is about mending.
+/// What a channel counts. Threads: the poller's, the network thread for what is about mending.
 struct alignas(64) ChannelCounters : ChannelList<Counter> {};
 
 static_assert(sizeof(NodeCounters) == 64 && sizeof(PeerCounters) == 128);

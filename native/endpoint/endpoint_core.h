@@ -39,7 +39,7 @@ class EndpointCore final : private ChannelNetwork {
   PollerCore& poller(uint32_t index) { return *pollers_[index]; }
   /// Whether this is a forked child: then all of it is the parent's, and must not be destroyed.
   bool forked() const noexcept { return made_in_.forked(); }
-  /// As faro::Endpoint::close.
+  /// Does what faro::Endpoint::close says.
   void close() noexcept {
     if (forked()) return;
     thread_.close();
@@ -48,7 +48,7 @@ class EndpointCore final : private ChannelNetwork {
     ready_watch_.stop();
     counts_.close();
   }
-  /// As faro::Endpoint::metrics. Throws: std::bad_alloc.
+  /// What faro::Endpoint::metrics answers. Throws: std::bad_alloc.
   Result<EndpointMetrics> metrics() const { return counts_.metrics(); }
   /// Channels that have not been forgotten.
   uint32_t channel_count() const { return ids_.count(); }

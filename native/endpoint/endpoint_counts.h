@@ -25,13 +25,14 @@ class EndpointCounts {
   EndpointCounts(const base::Settings& settings, links::Network& network)
       : settings_(settings), network_(network) {}
 
-  /// Makes the counters, and serves them at metrics.listen. Threads: the opening one, once, before all else. Errors: of
-  /// metrics.listen; config_invalid, a folder that was named and cannot be used; resource_limit.
+  /// Makes the counters, and serves them at metrics.listen. Threads: the opening one, once, before
+  /// all else. Errors: those of metrics.listen; config_invalid, a folder that was named and cannot
+  /// be used; resource_limit.
   Status open(const EndpointSpec& spec);
   /// Stops showing them to other processes. Idempotent. Threads: any.
   void close();
   counters::PollerCounters& poller(uint32_t index) { return file_->poller(index); }
-  /// As faro::Endpoint::metrics. Threads: any. Throws: std::bad_alloc.
+  /// What faro::Endpoint::metrics answers. Threads: any. Throws: std::bad_alloc.
   Result<EndpointMetrics> metrics() const;
 
   void listens(uint64_t incarnation) { file_->listens(incarnation); }
@@ -74,7 +75,8 @@ class EndpointCounts {
   links::Network& network_;
   std::unique_ptr<counters::EndpointFile> file_;
   std::map<uint32_t, Kept> kept_;  // by the index of the channel
-  // The same, of those for which the file had no room once: rings of an ended channel may still refer to them.
+  // The records of channels for which the file had no room once, by their index: rings of an ended
+  // channel may still refer to them.
   std::map<uint32_t, std::unique_ptr<counters::ChannelRecord>> own_;
   bool has_warned_ = false;
   std::mutex closing_;

@@ -399,7 +399,7 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {
 void PollerCore::post() noexcept {
   for (Channel* const channel : unposted_) {
     channel->is_unposted = false;
-    // Who waits for room waits until the peer has read all that it has.
+    // A wait for room is one until the peer has read all that it has.
     if (std::exchange(channel->is_loud, false) || channel->is_starving) {
       channel->out->post();
     } else {

@@ -74,7 +74,7 @@ class PollerWait {
   }
   void leave() noexcept { is_owned_.store(false, std::memory_order_release); }
 
-  /// As faro::Poller::descriptor.
+  /// What faro::Poller::descriptor answers.
   Result<int> descriptor() {
     FARO_ASSIGN_OR_RETURN(const int descriptor, readiness_.descriptor());
     FARO_RETURN_IF_ERROR(readiness_.start());
@@ -116,7 +116,8 @@ class PollerWait {
     }
   }
 
-  /// The same for an event loop: would_wait if somebody sleeps in place of the poller now.
+  /// Looks once, for an event loop, and arms the poller if there is nothing: would_wait if somebody
+  /// sleeps in its place now. `what`: the doorbell is to ring for.
   template <typename Look>
   Outcome arm(ring::WokenFor what, Look&& look) noexcept {
     if (!has_descriptor_) return Outcome::failed;

@@ -33,7 +33,8 @@ inline constexpr uint64_t kChannelBytes = 1536;
 uint64_t channel_bytes(const transport::Transport& transport, const ring::Layout& outgoing,
                        const ring::Layout& incoming, const base::Settings& settings);
 
-/// The same over that of the transports which takes most: which of them a peer gets is not known before it comes.
+/// What a channel with such rings takes over that of the transports which takes most: which of them
+/// a peer gets is not known before it comes.
 uint64_t most_memory(std::span<transport::Transport* const> transports,
                      const base::Settings& settings, uint32_t outgoing_bytes,
                      uint32_t incoming_bytes);

@@ -13,7 +13,8 @@ namespace faro::links {
 namespace {
 
 constexpr base::Nanoseconds kHandshakeTime = 5'000'000'000;
-// Of a peer that has shown a certificate: it may be one of many that begin at once, and share their processors.
+// A peer that has shown a certificate has more time: it may be one of many that begin at once, and
+// share their processors.
 constexpr base::Nanoseconds kTlsHandshakeTime = 30'000'000'000;
 constexpr size_t kPendingLimit = 256;
 
@@ -104,8 +105,8 @@ void Admission::on_connection(std::unique_ptr<ControlConnection> connection) {
   if (!queues) pending_.back().handshake->start();
 }
 
-// As in SocketAcceptor, a flood pushes out connections of its own address: this drops the oldest connection of the
-// address that has most.
+// A flood pushes out connections of its own address, as in SocketAcceptor: this drops the oldest
+// connection of the address that has most.
 void Admission::make_room_for(const std::string& newcomer_host) {
   std::map<std::string, size_t> count = {{newcomer_host, 1}};
   for (const Pending& each : pending_) ++count[host_of(each.from())];

@@ -17,7 +17,8 @@ struct Listed {
   std::string_view name;
 };
 
-/// Which settings differ, with both values; empty: none. Who does not list a setting has its default.
+/// Which settings differ, with both values; empty: none. A side that does not list a setting has
+/// its default.
 std::string differences(const Listed& ours, const Listed& theirs);
 
 }  // namespace faro::links

@@ -12,7 +12,8 @@ constexpr base::Nanoseconds kFirstPause = 1 * kNanosecondsPerMs;
 constexpr base::Nanoseconds kLongestPause = 250 * kNanosecondsPerMs;
 // The limit for an attempt that hangs (a peer that listens but does not answer yet, a network that drops packets).
 constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
-// Where a hundred processes of a host begin at once, what they share is processors: who gave up and dialled again would add to it.
+// Where a hundred processes of a host begin at once, what they share is processors: a process that
+// gave up and dialled again would add to it.
 constexpr base::Nanoseconds kTlsAttemptTime = 3 * kAttemptTime;
 
 }  // namespace

@@ -81,7 +81,7 @@ class Handshake final : private ControlConnection::Handler {
   Refusal other_method(wire::AuthMethod theirs) const;
   Refusal as_believed(Refusal refusal) const;
   void end(const Refusal& refusal);
-  /// The same because the peer broke the protocol: it may try again.
+  /// Ends the handshake because the peer broke the protocol: it may try again.
   void break_off(std::string_view what);
   void end_undecoded(const Status& status);
   void end_authentication(const Status& status);

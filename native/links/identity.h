@@ -24,7 +24,8 @@ struct Refusal {
   bool verified = true;  // false: the reason comes from a peer that has not proved that it may join
   bool expected = false;  // nothing is wrong: not logged as a warning
 
-  /// For who has to reach the very peer, and so must not be kept from it by others that answer at its address.
+  /// It is for a side that has to reach the very peer, and so must not be kept from it by others
+  /// that answer at its address.
   bool is_final() const { return verified && !retry; }
 };
 
@@ -33,7 +34,7 @@ class Identity {
  public:
   virtual ~Identity() = default;
 
-  /// Of this node.
+  /// The incarnation of this node.
   virtual uint64_t incarnation() const = 0;
   /// What this node tells a peer that it dials, by the number that the layer above has given it.
   virtual wire::Hello hello_to(uint32_t dialled) const = 0;

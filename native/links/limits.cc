@@ -36,7 +36,8 @@ uint64_t read_field(const std::string& path, std::string_view name) {
   return 0;
 }
 
-// Of one control group of version 2, which counts the page cache as used although it can be reclaimed.
+// What is left in one control group of version 2, which counts the page cache as used although it
+// can be reclaimed.
 uint64_t left_in_group(const std::string& folder) {
   const auto limit = read_number(folder + "/memory.max");
   const auto used = read_number(folder + "/memory.current");
@@ -73,7 +74,8 @@ uint64_t left_on_path(const std::string& root, std::string path, Left left_in) {
   return left;
 }
 
-// As the kernel counts it for RDMA: what is pinned, not what is locked; no limit for processes with CAP_IPC_LOCK.
+// How much memory may be pinned. The kernel counts for RDMA what is pinned, not what is locked;
+// there is no limit for processes with CAP_IPC_LOCK.
 uint64_t pinnable() {
   constexpr uint64_t kIpcLock = 14;  // CAP_IPC_LOCK
   std::ifstream file("/proc/self/status");

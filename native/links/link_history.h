@@ -18,7 +18,7 @@ class LinkHistory {
 
   /// Anything at all has come over the control connection, or there is another one.
   void note_control(base::Nanoseconds now) { control_.heard = now; }
-  /// The same of the data connection.
+  /// Anything at all has come over the data connection.
   void note_data(base::Nanoseconds now) { data_.heard = now; }
   void note_setup(base::Nanoseconds now) { setup_since_ = now; }
   /// The peer was told that this side is ready.

@@ -137,7 +137,7 @@ void LinkMender::on_dial_refused(Dialler& dialler, const Refusal& refusal) {
   Link* link = waiting(dialler);
   // If the peer has resumed the link meanwhile, that connection may break as well: then it is asked again.
   if (!is_final || link == nullptr || base::planted(base::Plant::old_incarnation_believed)) {
-    // Who has only asked is refused in order.
+    // A side that has only asked is refused in order.
     if (link != nullptr && link->context().initiator)
       link->history().note_failed_mending(refusal.status);
     if (link != nullptr) note_answer(*link);

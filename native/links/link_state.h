@@ -109,7 +109,8 @@ class LinkState {
   void lose() noexcept {
     if (!has_ended()) advance(is(admitted) ? detaching : losing);
   }
-  /// As lose(), because an exception has interrupted its work: the next look at it completes that.
+  /// The link has failed, as by lose(), because an exception has interrupted its work: the next
+  /// look at it completes that.
   void lose_interrupted() noexcept {
     lose();
     if (watch_ != nullptr) watch_->note_interrupted();
@@ -121,8 +122,8 @@ class LinkState {
     suspension_ = {};
     advance(as);
   }
-  /// As lose(), for a link that is up. Threads: any. The network thread may change the state at the same time; that
-  /// also leads to an end.
+  /// The link, which is up, has failed, as by lose(). Threads: any. The network thread may change
+  /// the state at the same time; that also leads to an end.
   void lose_from_any_thread() noexcept {
     Phase expected = up;
     phase_.compare_exchange_strong(expected, losing, std::memory_order_acq_rel,

@@ -105,8 +105,9 @@ class Network {
   /// about retries. Errors: peer_lost: nobody listens there, says its host; otherwise connect_failed.
   virtual void connect(const std::string& address,
                        std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) = 0;
-  /// The same in its turn, where few handshakes may be under way at a time (tls/turns.h); `soon`: before others that wait.
-  /// `begins` is called when it has come. If it returns false nobody wants the connection any more, and `done` is not called.
+  /// Dials as connect() does, but in its turn, where few handshakes may be under way at a time
+  /// (tls/turns.h); `soon`: before others that wait. `begins` is called when the turn has come. If
+  /// it returns false nobody wants the connection any more, and `done` is not called.
   virtual void connect_in_turn(
       const std::string& address, [[maybe_unused]] bool soon, std::function<bool()> begins,
       std::function<void(Result<std::unique_ptr<ControlConnection>>)> done) {

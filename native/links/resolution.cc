@@ -24,7 +24,8 @@ bool is_numeric(const std::string& address) {
 
 }  // namespace
 
-// Who receives the answer. The lookup's thread only defers a command; only the network thread calls `done`.
+// Receives the answer. The lookup's thread only defers a command; only the network thread calls
+// `done`.
 struct Resolution::Wanted {
   std::mutex mutex;
   transport::Reactor* reactor;  // guarded by mutex; null: the lookup was abandoned

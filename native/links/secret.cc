@@ -70,7 +70,7 @@ Result<Secret::Mac> Secret::sign(std::span<const std::byte> message) const {
   return mac;
 }
 
-// Of digests, so that nothing depends on lengths either.
+// Digests are compared, so that nothing depends on lengths either.
 bool Secret::is(std::span<const std::byte> shown) const {
   const Result<Mac> expected = sign(bytes_);
   const Result<Mac> got = sign(shown);

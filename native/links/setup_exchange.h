@@ -8,7 +8,7 @@
 // SETUP and READY may arrive before the dialling side begins: it waits for other links. They are kept
 // until then.
 //
-// The same messages mend a link, with another token and the same transport (restart).
+// A link is mended by these messages, too, with another token and the same transport (restart).
 #pragma once
 
 #include <memory>
@@ -50,7 +50,7 @@ class SetupExchange {
   /// After restart the accepting side has told its token, and this side has not begun.
   bool may_mend() const { return !awaits_choice_ && part_ == nullptr; }
   bool begun() const { return part_ != nullptr; }
-  /// As begin, when may_mend. Errors: why the link is not mended.
+  /// Begins the setup that mends a link, when may_mend. Errors: why the link is not mended.
   Status mend(transport::Transport& transport, transport::LinkContext& context,
               transport::DataLink& link);
   /// Messages that came before begin, in their order; once.
@@ -70,7 +70,8 @@ class SetupExchange {
   bool complete() const { return ready_ == Ready::both && part_->ready(); }
   /// The data link, once, when this side has told that it is ready. Errors: why there is none.
   Result<std::unique_ptr<transport::DataLink>> take();
-  /// The same of a link that is mended. Errors: why it is not.
+  /// Ends the setup of a link that is mended, when this side has told that it is ready. Errors: why
+  /// it is not mended.
   Status finish();
   /// Why on_message has failed.
   const Status& status() const { return failure_; }

@@ -53,8 +53,8 @@ class SocketAcceptor {
 
   /// Time for a preamble. It is generous: the peer's network thread sends the preamble one round after it connects.
   static constexpr base::Nanoseconds kPreambleTime = 5'000'000'000;
-  /// The same from the first byte of TLS on. A handshake takes the peer's network thread several rounds, and that may
-  /// be clearing gigabytes of rings meanwhile.
+  /// Time for a preamble from the first byte of TLS on. A handshake takes the peer's network thread
+  /// several rounds, and that may be clearing gigabytes of rings meanwhile.
   static constexpr base::Nanoseconds kTlsPreambleTime = 30'000'000'000;
   /// Most connections without a complete preamble. Beyond it, one of the address that has most is dropped.
   static constexpr size_t kWaitingLimit = 128;
@@ -87,9 +87,10 @@ class SocketAcceptor {
     std::string peer_address;
     std::string host;  // that of peer_address
     base::Nanoseconds deadline = 0;
-    base::Nanoseconds began = 0;   // TLS
-    bool queues = false;           // may not begin TLS yet; its socket is not watched meanwhile
-    bool waits_for_place = false;  // the same, since others of its address are in the handshake
+    base::Nanoseconds began = 0;  // TLS
+    bool queues = false;          // may not begin TLS yet; its socket is not watched meanwhile
+    // may not begin TLS yet, since others of its address are in the handshake
+    bool waits_for_place = false;
     std::array<std::byte, sizeof(wire::Preamble)> bytes{};
     size_t have = 0;
   };

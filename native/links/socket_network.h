@@ -27,7 +27,8 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   /// Errors: address_in_use, config_invalid (also what Credentials::load says), system_error.
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
                                                        const std::string& address);
-  /// The same on a socket that listens already; cluster.listen is ignored.
+  /// Makes a network on a socket that listens already; cluster.listen is ignored. `address` and
+  /// errors are those of the other create().
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
                                                        Listener listener,
                                                        const std::string& address);
@@ -37,7 +38,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   void answer_others(std::vector<std::byte> answer) { answer_to_others_ = std::move(answer); }
 
   transport::Reactor& reactor() override { return *reactor_; }
-  /// As the caller has given it, with the real port.
+  /// The address as the caller has given it, with the real port.
   const std::string& local_address() const override { return local_address_; }
   bool open_to_others() const override { return open_to_others_; }
   std::optional<transport::tcp::SocketAddress> source() const override { return source_; }

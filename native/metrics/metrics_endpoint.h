@@ -23,14 +23,14 @@
 
 namespace faro::metrics {
 
-/// Who may read the counters. At addresses that other hosts reach one of the two is needed: with credentials these are
-/// served by HTTPS, to whoever shows the token, or, if there is none, a certificate of security.authority or one that
-/// security.peers names.
+/// Who may read the counters. At addresses that other hosts reach one of the two is needed: with
+/// credentials these are served by HTTPS, to whoever shows the token, or, if there is none, a
+/// certificate of security.authority or one that security.peers names.
 struct ScrapeAccess {
   std::shared_ptr<const links::Secret> token;     // asked for everywhere; null: none
   std::shared_ptr<tls::Credentials> credentials;  // null: no TLS
 
-  /// As metrics.token_file and security.tls say. Blocks: for files. Errors: config_invalid.
+  /// Loads what metrics.token_file and security.tls say. Blocks: for files. Errors: config_invalid.
   static Result<ScrapeAccess> load(const base::Settings& settings);
 };
 

@@ -31,7 +31,8 @@ class EarlyEvents {
     if (!keep([&] { events_.push_back(std::move(event)); })) event();
   }
 
-  /// A peer is gone: what it sent happens before that. Who comes in its place has not sent anything yet.
+  /// A peer is gone: what it sent happens before that. A process that comes in its place has not
+  /// sent anything yet.
   void loses(uint32_t node, Event event) {
     const auto take = [&] {
       peers_.erase(node);

@@ -20,11 +20,11 @@ class NodeChanges {
   NodeChanges(session::Membership& membership, shuffle::QueryTable& queries, NodePresence& presence)
       : membership_(membership), queries_(queries), presence_(presence) {}
 
-  /// As Nodes::add, drain and remove.
+  /// They do what Nodes::add, drain and remove say.
   Status add(const NodeSpec& node);
   Status drain(uint32_t node);
   Status remove(uint32_t node);
-  /// As Session::await_node.
+  /// Does what Session::await_node says.
   Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
   /// Those that somebody waits for are still wanted.
   void on_tick();

@@ -50,7 +50,7 @@ Status why_left(const session::Membership& membership, const shuffle::QueryTable
 void count_network(session::Membership& membership) noexcept {
   counters::CounterFile& file = membership.counters();
   counters::count(file.node().ticks);
-  // Of links that are gone as well: what they have counted since the last time.
+  // Links that are gone are added, too, with what they have counted since the last time.
   for (std::optional<uint32_t> node = membership.next_counting(0); node;
        node = membership.next_counting(*node + 1)) {
     transport::LinkCounters sum;
@@ -191,7 +191,7 @@ bool NodeCore::on_peer_left(uint32_t node) {
       [this, node] { events_.tell_left(node); });
 }
 
-// Of a node whose link was let go nobody is told: it is a member as before.
+// Nobody is told of a node whose link was let go: it is a member as before.
 bool NodeCore::lose_peer(uint32_t node, const Status& cause) {
   presence_.lost(node);
   const bool is_loss = queries_->on_peer_lost(node, cause);

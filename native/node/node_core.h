@@ -51,10 +51,10 @@ class NodeCore final : public session::Observer,
   shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
 
-  /// As Session::close. Waits by the waiter and the clock that were passed in.
+  /// Does what Session::close says. It waits by the waiter and the clock that were passed in.
   Status close();
 
-  /// With the shuffles of `query`, if it is known.
+  /// The metrics of this node, with the shuffles of `query`, if it is known.
   SessionMetrics metrics(const QueryId& query) const;
 
   // session::Observer

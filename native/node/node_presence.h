@@ -18,8 +18,8 @@ namespace faro::node {
 /// Threads: any.
 class NodePresence {
  public:
-  /// By number: who is there, and which are nodes at all. `keep`: for how long after somebody has asked for a node its link
-  /// stays. `clock` outlives it.
+  /// By number: which nodes are there, and which are nodes at all. `keep`: for how long after
+  /// somebody has asked for a node its link stays. `clock` outlives it.
   void begin(std::vector<bool> present, std::vector<bool> known, const base::Clock& clock,
              base::Nanoseconds keep);
 
@@ -27,7 +27,7 @@ class NodePresence {
   /// Somebody asks for a node, and may need it soon.
   void ask_for(uint32_t node);
   bool is_asked_for(uint32_t node) const noexcept;
-  /// As Session::await_node. When the node has come it has just been asked for.
+  /// Does what Session::await_node says. When the node has come it has just been asked for.
   Status await(uint32_t node, Wait wait, const Cancellation& cancellation);
 
   /// For which nodes somebody waits.

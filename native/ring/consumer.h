@@ -78,7 +78,8 @@ class Consumer {
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
   const std::byte* base() const noexcept { return base_; }
 
-  /// As if that many bytes had been written and read; before the first `next`. *written is the test's.
+  /// Begins as if that many bytes had been written and read; before the first `next`. *written is
+  /// the test's.
   void start_at_for_test(Position position) noexcept { seen_ = taken_ = read_ = position; }
 
  private:

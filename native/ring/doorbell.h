@@ -36,7 +36,9 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 /// sleeper.
 bool ring_doorbell(DoorbellLine& line) noexcept;
 
-/// The same where all that the worker should see is frames: rings only if it is to be woken for them.
+/// Wakes the line's worker if it sleeps and is to be woken for frames: these are all that it should
+/// see. First publish them, as for ring_doorbell, whose threads and blocking it has. Returns
+/// whether it has woken the worker.
 bool ring_for_frames(DoorbellLine& line) noexcept;
 
 /// The sleeping side; one thread at a time.

@@ -72,7 +72,8 @@ class Producer {
   uint32_t frame_limit() const noexcept { return wire::frame_limit(ring_bytes_); }
   std::byte* at(Position position) const noexcept { return base_ + (position & (ring_bytes_ - 1)); }
 
-  /// As if that many bytes had been written and read; before the first claim. *peer_read is the test's.
+  /// Begins as if that many bytes had been written and read; before the first claim. *peer_read is
+  /// the test's.
   void start_at_for_test(Position position) noexcept {
     end_ = position;
     limit_ = position + ring_bytes_;

@@ -58,8 +58,8 @@ Status ReadyWatch::watch(Readiness& worker, base::Nanoseconds sleep_ns) {
   return Status::Ok();
 }
 
-// If the thread has read the worker's line and does not sleep on it yet, a ring would wake nobody, and the line would read as it
-// did before. Who sleeps already goes on. Under the lock.
+// If the thread has read the worker's line and does not sleep on it yet, a ring would wake nobody,
+// and the line would read as it did before. A worker that sleeps already goes on. Under the lock.
 void ReadyWatch::look_again_before_sleep() noexcept {
   uint32_t armed = changed_.sleeping.load(std::memory_order_seq_cst);
   while (armed != 0 && !changed_.sleeping.compare_exchange_weak(armed, std::max(armed + 1, 1u),

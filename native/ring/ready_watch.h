@@ -5,10 +5,11 @@
 // armed here: the thread sleeps on the doorbells of all that are. The first ring of one, the end of its longest sleep, or
 // the end of the session is its readiness event.
 //
-// Who arms need not wake the thread: it goes on sleeping on the doorbell of a worker that was told to be ready, and whose
-// longest sleep has not ended (`watched_`). A ring wakes whoever sleeps on a line, whatever the line read when he began. A
-// ring that came before `armed_` was set did that in vain: so whoever sets it looks at the line afterwards. And a thread that
-// has read the line, but does not sleep yet, is made to read it again (look_again_before_sleep).
+// A worker that arms need not wake the thread: it goes on sleeping on the doorbell of a worker that
+// was told to be ready, and whose longest sleep has not ended (`watched_`). A ring wakes whoever
+// sleeps on a line, whatever the line read when he began. A ring that came before `armed_` was set
+// did that in vain: so whoever sets it looks at the line afterwards. And a thread that has read the
+// line, but does not sleep yet, is made to read it again (look_again_before_sleep).
 #pragma once
 
 #include <atomic>
@@ -33,7 +34,7 @@ class Readiness;
 /// Threads: any.
 class ReadyWatch {
  public:
-  /// Of which node.
+  /// The node that it belongs to.
   struct Node {
     std::function<std::shared_ptr<const void>()> keep_alive;
     std::function<Status()> closed_status;  // why no worker can be armed after `stop`
@@ -90,7 +91,7 @@ class Readiness {
   /// `woken`: called by any thread when nobody sleeps in place of the worker any more.
   Readiness(ReadyWatch& watch, DoorbellLine& doorbell, std::function<void()> woken);
 
-  /// As Worker::ready_descriptor and Worker::on_ready.
+  /// They do what Worker::ready_descriptor and Worker::on_ready say.
   Result<int> descriptor();
   Status call(std::function<void()> callback);
 

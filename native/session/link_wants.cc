@@ -18,7 +18,7 @@ void LinkWants::begin_opening() {
 
 void LinkWants::end_opening() {
   if (!settings_.nodes_change()) return;
-  // Who is missing for the others may only not be linked with them.
+  // A node that is missing for the others may only not be linked with them.
   topology_.for_each_peer([&](uint32_t peer) {
     diallers_.remove(peer);
     if (settings_.wait_for == "all") want(peer);

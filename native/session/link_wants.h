@@ -34,7 +34,7 @@ class LinkWants {
   void want(uint32_t peer);
   /// The peer is not to be linked any more.
   void forget(uint32_t peer);
-  /// As Diallers::retry and stop.
+  /// They do what Diallers::retry and stop say.
   void retry(uint32_t peer, const Status& cause) { diallers_.retry(peer, cause); }
   void stop(const links::Refusal& why) { diallers_.stop(why); }
   /// Dials, and forgets those whose time is over.

@@ -48,8 +48,8 @@ class Observer {
   /// A node that was missing is linked again, by another process of that incarnation. Called before
   /// its first message. It may still be linking with others.
   virtual void on_peer_joined(uint32_t node, uint64_t incarnation) = 0;
-  /// The same node has opened its session: it is linked with every node that is present, and each of these was told
-  /// on_peer_joined.
+  /// A node of which on_peer_joined was told has opened its session: it is linked with every node
+  /// that is present, and each of these was told on_peer_joined.
   virtual void on_peer_returned(uint32_t node) = 0;
   /// Why a link is let go.
   enum class LetGo {
@@ -59,11 +59,12 @@ class Observer {
   };
   /// Membership::let_go takes place: the link to the node, if there is one, ends after this call, which is no loss.
   virtual LetGo on_letting_go(uint32_t node) = 0;
-  /// The same of a drained node is done: the link has ended. Called after on_links_changed.
+  /// Membership::let_go of a drained node is done: the link has ended. Called after
+  /// on_links_changed.
   virtual void on_let_go(uint32_t node) = 0;
   /// Membership::remove_node takes place: the node is to be forgotten. Called after on_peer_lost.
   virtual void on_node_removed(uint32_t node) = 0;
-  /// The same is done: Membership::add_node may give the number again.
+  /// Membership::remove_node is done: Membership::add_node may give the number again.
   virtual void on_number_free(uint32_t node) = 0;
   /// Membership::link_changes has increased. Called after on_peer_lost, and before on_peer_joined.
   virtual void on_links_changed() = 0;
@@ -100,7 +101,7 @@ class Membership {
   virtual const std::vector<Node>& nodes() const = 0;
   virtual uint32_t worker_count() const = 0;  // of all of these
 
-  /// As Nodes::add and remove. Threads: any. Blocks: never.
+  /// They do what Nodes::add and remove say. Threads: any. Blocks: never.
   virtual Status add_node(uint32_t node, const std::string& address) = 0;
   virtual Status remove_node(uint32_t node) = 0;
   /// Whether the number is that of a node. Threads: any. Blocks: never for long.
@@ -109,8 +110,9 @@ class Membership {
   /// is refused from then on.
   /// Threads: any. Blocks: never.
   virtual void let_go(uint32_t node) = 0;
-  /// Where nodes come and go: has a link made with this one, for connect.timeout_ms from now on, if there is none. Of the
-  /// two the one with the higher number dials; the other one asks it to. on_peer_joined follows. Threads: any. Blocks: never.
+  /// Where nodes come and go: has a link made with this one, for connect.timeout_ms from now on, if
+  /// there is none. The one of both with the higher number dials; the other one asks it to.
+  /// on_peer_joined follows. Threads: any. Blocks: never.
   virtual void want_link(uint32_t node) = 0;
   /// Whether the link to a peer is up and the peer knows, as this node does, how links are let go. Threads: the network
   /// thread.

@@ -46,9 +46,9 @@ class NodeList {
   void note_unlinked(uint32_t node, std::string why);
   /// There is a link with it.
   void note_linked(uint32_t node);
-  /// The last such reason; with the node's name.
+  /// The last reason why there was no link with it; with the node's name.
   std::string why_unlinked(uint32_t node) const;
-  /// The same; empty if none was noted since there was a link.
+  /// What why_unlinked says; empty if no reason was noted since there was a link.
   std::string noted_unlinked(uint32_t node) const;
 
  private:

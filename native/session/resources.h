@@ -28,7 +28,8 @@ namespace faro::session {
 inline constexpr uint64_t kOutgoingLaneRingBytes = 96;
 inline constexpr uint64_t kIncomingLaneRingBytes = 184;
 inline constexpr uint64_t kLaneSlotBytes = 16;  // of an incoming one, for each of shuffle.limit
-/// The same for all rings of these layouts, with the tables by ready number.
+/// What the workers of this node have for all rings of these layouts, with the tables by ready
+/// number.
 uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& outgoing,
                           const ring::Layout& incoming);
 
@@ -89,7 +90,7 @@ class Resources {
   /// Stops showing this session to other processes. Its memory stays.
   void close();
 
-  /// Of the counters of a node's lanes, where these are made with its link.
+  /// What the counters of a node's lanes take, where these are made with its link.
   uint64_t lane_bytes_on_demand(uint32_t node) const;
 
  private:

@@ -390,7 +390,7 @@ void Roster::drop_link(const links::Link& link, bool is_loss) {
   if (is_loss) {
     retry(peer, Status(Code::connect_failed, "it was lost"));
   } else {
-    wants_.forget(peer);  // who wants it now says so after this
+    wants_.forget(peer);  // whoever wants it now says so after this
     note_unlinked(peer, Status(Code::connect_failed, "no query needed the link: it was let go"));
   }
   const bool came_up = links_.retire(peer);
@@ -525,7 +525,8 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost = base::error(code, "{} is lost: {}", link.name(), cause.message());
-  // Of one that is held only the observer knows; else the line comes before whoever is told looks for it.
+  // Only the observer knows of a link that is held; else the line comes before whoever is told
+  // looks for it.
   const bool is_held = link.data()->held().load(std::memory_order_relaxed);
   const auto log = [&](LogLevel level) {
     base::log(level, "{}: {}", identity_.name, lost.message());

@@ -61,9 +61,9 @@ class Roster final : public links::Rounds,
   /// NodeList has a new node, or one less, since.
   void add_node(uint32_t node, std::string address);
   void remove_node(uint32_t node);
-  /// As Membership::let_go.
+  /// Does what Membership::let_go says.
   void let_go(uint32_t node);
-  /// As Membership::want_link.
+  /// Does what Membership::want_link says.
   void want_link(uint32_t node);
   /// Fails the node's link, if it still is this one.
   void fail_link(uint32_t node, const transport::DataLink* link, const Status& cause);

@@ -18,8 +18,8 @@ namespace faro::shuffle {
 /// Releases the rings of a node that was lost, and binds those of the process that starts again in its place
 /// (session/README.md, "Return").
 ///
-/// Threads: the worker, at the beginning or end of an operation, when none of its calls is inside the old rings; or who has
-/// borrowed it (Ownership).
+/// Threads: the worker, at the beginning or end of an operation, when none of its calls is inside
+/// the old rings; or the thread that has borrowed it (Ownership).
 class LinkLanes {
  public:
   LinkLanes(const WorkerContext& worker, SendSide& send_side, ReceiveSide& receive_side)

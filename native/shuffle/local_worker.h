@@ -90,7 +90,8 @@ class LocalWorker final : private WorkForOthers {
   }
   void ask(base::Nanoseconds now) override { receive_side_.inboxes().ask(now); }
 
-  /// Of which queries a call does not tell that the worker has closed shuffles of them before their end.
+  /// The queries of which a call does not tell that the worker has closed shuffles of them before
+  /// their end.
   enum class Spares : uint8_t {
     none,
     one,  // it ends that query, perhaps by a better cause

@@ -37,12 +37,13 @@ class OpenShuffle final : public ShuffleContext {
   }
   /// receiver_count() if this worker is none.
   uint32_t own_receiver() const noexcept;
-  /// As StageSender::send_as, StageReceiver::receive_as; nothing where this worker is none.
+  /// They do what StageSender::send_as and StageReceiver::receive_as say; nothing where this worker
+  /// is none.
   Status send_as(std::string_view format);
   Status receive_as(std::string_view format);
 
   Status cancel(std::string_view reason);
-  /// Of the handle, which is no more. May destroy this object.
+  /// The handle is closed, and is no more. May destroy this object.
   void close() noexcept;
   /// Closes all but the handle. May destroy this object.
   void end() noexcept;

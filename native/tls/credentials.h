@@ -24,11 +24,12 @@ namespace faro::tls {
 /// Threads: any. Blocks: for the files, which are small and belong on a local disk.
 class Credentials {
  public:
-  /// Of security.certificate, security.key and security.authority, files or bytes (Config::set_bytes), and security.peers;
-  /// null if security.tls = off. Errors: config_invalid, naming setting and file: not set, missing, not PEM; a key that
-  /// others may read, is encrypted or belongs to another certificate; a certificate that is expired, not valid yet or not of
-  /// the authority; no such policy. Where security.peers names certificates the authority need not be set, and this
-  /// certificate need not be of it.
+  /// Loads what security.certificate, security.key and security.authority, files or bytes
+  /// (Config::set_bytes), and security.peers say; null if security.tls = off.
+  /// Errors: config_invalid, naming setting and file: not set, missing, not PEM; a key that others
+  /// may read, is encrypted or belongs to another certificate; a certificate that is expired, not
+  /// valid yet or not of the authority; no such policy. Where security.peers names certificates the
+  /// authority need not be set, and this certificate need not be of it.
   static Result<std::shared_ptr<Credentials>> load(const base::Settings& settings);
 
   /// For a connection that this side dialled. If the policy is by host, the peer's certificate must be for `host`, a name or
@@ -36,10 +37,11 @@ class Credentials {
   std::shared_ptr<Stream> dial(int fd, const std::string& host);
   /// For a connection that was accepted. Call Stream::check_peer once you know which peer it should be.
   std::shared_ptr<Stream> accept(int fd);
-  /// The same for a peer that need not show a certificate, and proves otherwise who it is.
+  /// For a connection that was accepted, of a peer that need not show a certificate, and proves
+  /// otherwise who it is.
   std::shared_ptr<Stream> accept_anyone(int fd);
 
-  /// Of the connections that this side dials. Threads: the network thread.
+  /// The turns of the connections that this side dials. Threads: the network thread.
   Turns& turns() { return turns_; }
   /// Until the certificate ends that is shown now.
   int64_t seconds_left();

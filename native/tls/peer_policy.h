@@ -15,7 +15,7 @@ namespace faro::tls {
 /// Threads: any; it does not change.
 class PeerPolicy {
  public:
-  // Of the whole certificate.
+  // Fingerprints of the whole certificate.
   using Sha256 = std::array<unsigned char, 32>;
   using Sha1 = std::array<unsigned char, 20>;
 

@@ -28,7 +28,8 @@ class Socket {
     fd_.reset();
   }
 
-  /// As send and recv, without SIGPIPE; with TLS errno may be EPROTO, of which tls() has the cause.
+  /// They work as send(2) and recv(2) do, without SIGPIPE; with TLS errno may be EPROTO, of which
+  /// tls() has the cause.
   ssize_t send(std::span<const std::byte> bytes) noexcept {
     if (tls_ == nullptr) return ::send(get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};

@@ -33,18 +33,18 @@ class Stream {
   struct Free {
     void operator()(ssl_st* session) const noexcept;
   };
-  /// Of Credentials, which makes streams.
+  /// For Credentials, which makes streams.
   Stream(std::unique_ptr<ssl_st, Free> session, std::shared_ptr<const PeerPolicy> policy);
 
   /// For libssl: whether the policy of a stream admits the certificate that its peer shows. 1: it does; 0: not.
   static int verify(x509_store_ctx_st* check, void* unused) noexcept;
 
-  /// As sendmsg: the number of bytes taken, at most a record; or -1 and errno. EAGAIN: the same bytes
-  /// have to be offered again, perhaps with more behind them. EPIPE: the peer has ended the
-  /// connection. EPROTO: failure() says why.
+  /// Sends as sendmsg(2) does, and returns the number of bytes taken, at most a record; or -1 and
+  /// errno. EAGAIN: the same bytes have to be offered again, perhaps with more behind them. EPIPE:
+  /// the peer has ended the connection. EPROTO: failure() says why.
   ssize_t send(std::span<const iovec> pieces) noexcept;
-  /// As recvmsg: the number of bytes, less than there is space only if no more have arrived; 0 at
-  /// the end of the connection; or -1 and errno, as send.
+  /// Receives as recvmsg(2) does, and returns the number of bytes, less than there is space only if
+  /// no more have arrived; 0 at the end of the connection; or -1 and errno, as send.
   ssize_t receive(std::span<const iovec> pieces) noexcept;
   /// Bytes that have left the socket and wait to be received: the socket does not become readable
   /// for them.

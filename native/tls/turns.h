@@ -24,8 +24,8 @@ class Turns {
   static constexpr size_t kInAll = 8;
   static constexpr base::Nanoseconds kConnectingCounts = 250'000'000;
   static constexpr base::Nanoseconds kHandshakeCounts = 2'000'000'000;
-  /// Who waits for a turn comes before all who wait `last`: a link that lacks its data connection only is nearly there, and one that
-  /// is mended has little time.
+  /// An attempt that waits for a turn comes before all that wait `last`: a link that lacks its data
+  /// connection only is nearly there, and one that is mended has little time.
   enum class Order { first, last };
 
   class Turn;

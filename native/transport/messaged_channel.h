@@ -169,7 +169,8 @@ class MessagedIncoming : public MirroredIncoming {
     return true;
   }
 
-  /// The same for a peer that may not have got what was sent: always sends.
+  /// The position to send to a peer that may not have got what was sent: it is always sent.
+  /// Threads: sender.
   wire::Position take_told_again() noexcept {
     const wire::Position read = told_.load(std::memory_order_acquire);
     told_sent_.store(read, std::memory_order_relaxed);

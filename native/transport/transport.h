@@ -64,13 +64,15 @@ class Outgoing {
   /// completed, but the caller never has to call again for that.
   virtual void post() = 0;
 
-  /// The same, but not urgent: the transport may wait for more to send along. It sends at the latest on
-  /// Transport::flush, a `post` to the same node, a claim that finds no space, or after 100 µs while workers make calls and some
-  /// milliseconds while they do not, so that a worker that computes for a long time does not keep its peers waiting.
+  /// Starts the transfer of everything committed, but not urgently: the transport may wait for more
+  /// to send along. It sends at the latest on Transport::flush, a `post` to the same node, a claim
+  /// that finds no space, or after 100 µs while workers make calls and some milliseconds while
+  /// they do not, so that a worker that computes for a long time does not keep its peers waiting.
   virtual void post_soon() { post(); }
 
-  /// The same, but nobody is waiting for it: the receiving worker is not woken. It finds what is committed when it looks
-  /// at a ring in its own memory; over a network nothing is sent before the next `post`.
+  /// Starts the transfer of everything committed, but nobody is waiting for it: the receiving
+  /// worker is not woken. It finds what is committed when it looks at a ring in its own memory;
+  /// over a network nothing is sent before the next `post`.
   virtual void post_quietly() {}
 
   /// What an empty claim has asked for is not wanted any more: the doorbell need not ring. Until the next empty claim.
@@ -122,7 +124,7 @@ class Incoming {
   virtual std::span<const std::byte> memory() const = 0;
 
   virtual const IncomingCounters& counters() const = 0;
-  /// As Outgoing::count_in.
+  /// Counts in `counters` from now on, as Outgoing::count_in says.
   virtual void count_in(IncomingCounters& counters) = 0;
 };
 
@@ -184,8 +186,9 @@ class DataLink {
   /// Fences posting: afterwards nothing is sent or received and `post`/`release` do nothing. Memory
   /// stays valid until destruction. Idempotent. Threads: any. Blocks: never.
   virtual void stop() noexcept = 0;
-  /// Stops, and gives back what it has of the network, so that who keeps its memory keeps no more than that. False: another
-  /// thread is inside; call it again. Threads: network thread, not from inside the link. Blocks: never.
+  /// Stops, and gives back what it has of the network, so that a binding that keeps its memory
+  /// keeps no more than that. False: another thread is inside; call it again. Threads: network
+  /// thread, not from inside the link. Blocks: never.
   virtual bool close_connections() noexcept {
     stop();
     return true;
@@ -353,7 +356,7 @@ class Transport : public IdleWork {
     (void)outgoing, (void)incoming;
     return 0;
   }
-  /// Of memory_bytes, those that count against the limit of locked memory.
+  /// Those of memory_bytes that count against the limit of locked memory.
   virtual uint64_t pinned_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const {
     (void)outgoing, (void)incoming;
     return 0;

@@ -32,7 +32,7 @@ enum class HelloField : uint16_t {
   mends = 14,  // 13 is not used
   rendezvous = 15,
 };
-/// The same of a LINK, and of a HEARTBEAT.
+/// The fields of a LINK, and of a HEARTBEAT.
 enum class LinkField : uint16_t { rings = 1, number = 2 };
 enum class HeartbeatField : uint16_t { received = 1 };
 

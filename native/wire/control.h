@@ -136,7 +136,7 @@ struct Hello {
   std::string name;                     // of an endpoint; empty in a session
   std::string address;                  // where the sender can be reached
   std::string host_identity;            // equal: memory can be shared
-  std::string rendezvous;               // the same, if both run on the same kernel
+  std::string rendezvous;               // equal: memory can be shared, if both run on one kernel
   std::vector<std::string> transports;  // at most kTransportLimit names, preferred first
   /// "name=value\n…", at most kSettingsLimit bytes: the settings on which both sides must agree and that differ from
   /// their default.
@@ -144,7 +144,8 @@ struct Hello {
   uint32_t expected_node = 0;  // session: the number that the sender believes the receiver to have
   uint32_t node_count = 0;     // session
   ChannelRings rings;          // channel, by the dialling side
-  std::vector<std::byte> greeting;  // the same; at most kGreetingLimit bytes, for the layer above
+  // channel, by the dialling side; at most kGreetingLimit bytes, for the layer above
+  std::vector<std::byte> greeting;
   std::optional<LinkName> mends{};  // the dialling side: this is no new link
 
   static constexpr size_t kNameLimit = 255;

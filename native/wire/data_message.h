@@ -13,9 +13,10 @@
 //   1  READ      of the sending node's    0; nothing follows        everything before it may be
 //                incoming rings                                     written again; more than before
 //
-// The length of every message is known: 16 bytes and, behind a WRITTEN, `length` more. There are fewer than 2^30 rings.
-// A later message has bit 30 of `ring` set and is sent only to a peer that has offered the ability for it (feature bits
-// of HELLO); who has not takes it for a ring that there is not, and ends the link. There are two:
+// The length of every message is known: 16 bytes and, behind a WRITTEN, `length` more. There are
+// fewer than 2^30 rings. A later message has bit 30 of `ring` set and is sent only to a peer that
+// has offered the ability for it (feature bits of HELLO); a peer that has not offered it takes the
+// message for one of a ring that does not exist, and ends the link. There are two:
 //
 //   RESUME    by kMends: bit 30, bit 31 clear; ring of the sending node's incoming rings; nothing follows. Everything
 //             before `position` has arrived, the last `length` bytes of it are not read yet.

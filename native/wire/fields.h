@@ -69,7 +69,7 @@ class FieldReader {
   /// A field is cut short, a number does not ascend.
   bool malformed() const { return malformed_ || list_.failed(); }
 
-  // Of the field that was taken.
+  // The number and the bytes of the field that was taken.
   uint16_t number() const { return static_cast<uint16_t>(number_); }
   std::span<const std::byte> bytes() const { return bytes_; }
 

@@ -10,8 +10,9 @@
 // a token of zeros and continues with the handshake, which gives the exact version and features of both sides. The token
 // of a data connection names the link that it belongs to; the connection continues as that link's transport defines.
 //
-// Who only looks what listens sends a probe instead: 24 bytes, of which protocols that begin a message by its length make an
-// unknown one. It is answered like a connection of another protocol, and nobody is warned of it.
+// A side that only looks what listens sends a probe instead: 24 bytes, of which protocols that
+// begin a message by its length make an unknown one. It is answered like a connection of another
+// protocol, and nobody is warned of it.
 //
 //    0              4        8
 //   +--------------+--------+------------------------------+

@@ -150,13 +150,15 @@ inline std::optional<VerbsListen> load_verbs_listen(std::span<const std::byte> b
   return known_family ? listen : std::nullopt;
 }
 
-/// The same for a MEMORY. The link checks whether its sizes are those that were agreed on.
+/// Reads untrusted bytes; nothing unless they are a MEMORY. The link checks whether its sizes are
+/// those that were agreed on.
 inline std::optional<VerbsMemory> load_verbs_memory(std::span<const std::byte> bytes) {
   const auto memory = detail::load_verbs_setup<VerbsMemory>(bytes, VerbsSetupKind::memory);
   return memory && memory->takes_immediates <= 1 ? memory : std::nullopt;
 }
 
-/// The same for a RESUME with the progress of all its rings, which progress_in reads.
+/// Reads untrusted bytes; nothing unless they are a RESUME with the progress of all its rings,
+/// which progress_in reads.
 inline std::optional<VerbsResume> load_verbs_resume(std::span<const std::byte> bytes) {
   const auto resume = detail::load_verbs_setup<VerbsResume>(bytes, VerbsSetupKind::resume);
   if (!resume || resume->reserved != 0) return std::nullopt;
@@ -165,7 +167,7 @@ inline std::optional<VerbsResume> load_verbs_resume(std::span<const std::byte> b
   return whole ? resume : std::nullopt;
 }
 
-/// Of ring `first_ring` + `index` of a RESUME. Untrusted.
+/// The progress of ring `first_ring` + `index` of a RESUME. Untrusted.
 inline VerbsProgress progress_in(std::span<const std::byte> resume, uint32_t index) {
   VerbsProgress progress;
   std::memcpy(&progress, resume.data() + sizeof(VerbsResume) + index * sizeof progress,

@@ -589,7 +589,8 @@ static faro_cursor* cursor_of(const faro_open_frames* frames, uint32_t receiver)
   return (faro_cursor*)((char*)frames->cursors + (size_t)receiver * frames->cursor_bytes);
 }
 
-/* As a binding does it: at the cursor, and by a claim that makes room where there is none. */
+/* Puts a row as a binding does: at the cursor, and by a claim that makes room where there is
+ * none. */
 static void put(faro_shuffle* shuffle, const faro_open_frames* frames, uint32_t receiver,
                 const void* row, uint32_t bytes) {
   faro_cursor* cursor = cursor_of(frames, receiver);
@@ -728,7 +729,8 @@ static void end_cancelled(struct cluster* cluster, int node) {
 static void cancel(struct cluster* cluster) {
   faro_shuffle** shuffles = cluster->shuffles;
   for (int i = 0; i < kNodes; ++i) shuffles[i] = open_shuffle(cluster, i, 0, 8);
-  /* As a binding makes room at a cursor, but the query fails before the claim is aborted: there is no room then. */
+  /* A binding makes room so at a cursor, but the query fails before the claim is aborted: there is
+   * no room then. */
   faro_open_frames frames = {.size = sizeof frames};
   OK(faro_sender_open_frames(shuffles[0], &frames));
   const faro_cursor* cursor = cursor_of(&frames, 1);
@@ -1055,7 +1057,7 @@ static void structs_of_other_versions(void) {
   OK(faro_session_describe(cluster.sessions[1], &old.topology));
   CHECK(old.topology.first_worker == 1 && old.behind == UINT32_MAX);
 
-  /* Of what the library reads, they have to be zero. */
+  /* In a struct that the library reads, they have to be zero. */
   struct {
     faro_shuffle_spec spec;
     uint64_t behind;
@@ -1295,7 +1297,7 @@ static void tell_channel(void* context, const faro_channel_metrics* metrics) {
         metrics->traffic.frames_sent == 0);
 }
 
-/* Of one that has received one frame, over its only channel. */
+/* Checks the metrics of an endpoint that has received one frame, over its only channel. */
 static void check_metrics(struct side* side, faro_channel_id channel) {
   struct told_channels told = {{0, 0}, 0};
   faro_endpoint_metrics metrics;

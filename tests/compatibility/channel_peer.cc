@@ -4,8 +4,8 @@
 //
 //   cut   breaks its connections in the middle
 //
-// Settings come from the environment. Who listens says its address; in the end both say how many frames have come, or why the channel
-// has ended.
+// Settings come from the environment. The side that listens says its address; in the end both say
+// how many frames have come, or why the channel has ended.
 #include <deque>
 #include <memory>
 #include <string>

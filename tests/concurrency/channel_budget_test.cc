@@ -169,7 +169,7 @@ TEST_P(ChannelBudget, leaves_rings_as_they_are_without_a_limit_or_a_number) {
   EXPECT_EQ(sizes(unlimited, client), usual);
   EXPECT_EQ(sizes(client, unnumbered), usual);
   EXPECT_EQ(sizes(unnumbered, client), usual);
-  // With plenty of room nobody gets more than usual, and who asks for more may have it.
+  // With plenty of room nobody gets more than usual, and a peer that asks for more may have it.
   EndpointSide plenty(config(limit, 4));
   EXPECT_EQ(sizes(plenty, client), usual);
   const ChannelSpec megabyte{.send_bytes = 1024 * kKiB, .receive_bytes = 1024 * kKiB};

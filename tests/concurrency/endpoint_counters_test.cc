@@ -37,7 +37,7 @@ class EndpointCounters : public testing::Test {
     EXPECT_TRUE(is_ok(config_.set(key, value)));
   }
 
-  /// Of the endpoint of that name.
+  /// What the endpoint of that name has counted.
   EndpointView read(const std::string& name) {
     for (const std::string& path : counters::counter_files_in(folder_.path())) {
       EndpointView view = value_of(counters::EndpointCounterView::open(path))->read();

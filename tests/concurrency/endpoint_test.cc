@@ -355,7 +355,7 @@ TEST_P(OpenChannel, tells_where_its_frames_lie_and_keeps_that_mapped_as_long_as_
   sends->outgoing[0] = std::byte{1};
 }
 
-// As for Java's buffers, which keep addresses until they are collected, and no memory.
+// Java's buffers keep addresses so, until they are collected, and no memory.
 TEST_P(OpenChannel, that_has_ended_gives_its_memory_back_to_who_keeps_addresses_alone) {
   std::vector<std::shared_ptr<const void>> kept;
   const auto memory = [&] { return test::value_of(server_.endpoint().metrics()).memory_bytes; };
@@ -390,7 +390,7 @@ TEST_P(OpenChannel, of_an_endpoint_that_has_closed_gives_its_memory_back_when_it
   EXPECT_EQ(memory(), 0u);
 }
 
-// Who keeps their memory, as a binding may, keeps that alone.
+// A binding that keeps their memory keeps that alone.
 TEST_P(OpenChannel, that_has_closed_keeps_no_descriptor_for_who_keeps_its_memory) {
   const auto descriptors = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -715,7 +715,7 @@ TEST_P(Channels, have_an_answer_to_whoever_begins_with_another_protocol) {
   test::RawPeer other(server.address());
   other.send_text("GET");  // less than a preamble
   EXPECT_EQ(other.receive_text(), kAnswer);
-  // Not who begins as Faro does.
+  // A peer that begins as Faro does gets no answer.
   test::RawPeer old(server.address());
   wire::Preamble preamble = wire::control_preamble();
   ++preamble.version;
@@ -737,7 +737,8 @@ TEST(Endpoint, gives_up_dialling_when_the_channel_is_closed) {
   EXPECT_EQ(client.expect_closed(id).code(), Code::closed);
 }
 
-// Who is refused for good must not dial on until then.
+// So long may a channel take to open: a poller that is refused for good must not dial on until
+// then.
 constexpr uint64_t kLongestConnectMs = 86'400'000;
 
 TEST(Endpoint, links_only_with_peers_that_know_the_secret) {

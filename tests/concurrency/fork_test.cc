@@ -35,7 +35,7 @@ using Kind = ChannelEvent::Kind;
 
 void expect_in_child(const std::function<int()>& body) {
   Child child([&](const Child::Side&) {
-    alarm(20);  // who waits for a thread that is not there does not end
+    alarm(20);  // a wait for a thread that is not there does not end
     return body();
   });
   EXPECT_EQ(child.wait_for_end(), 0);

@@ -152,7 +152,7 @@ class IdleLinks : public testing::TestWithParam<std::string> {
     nodes_ = nodes;
     for (const uint32_t n : nodes) cluster_.open(n, nodes, more);
   }
-  /// As open_all, of one whose network is a `Network`, made of the usual one and these.
+  /// Opens a node, as open_all does, whose network is a `Network`, made of the usual one and these.
   template <typename Network, typename... More>
   void open_by(uint32_t node, More&... more) {
     const base::Settings settings =

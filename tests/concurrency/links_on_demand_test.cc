@@ -200,7 +200,7 @@ TEST_P(LinksOnDemand, a_query_of_another_process_than_the_one_that_is_there_is_l
   cluster_.expect_working({0, 1});
 }
 
-// As with links that were made at open: it would have to come back.
+// Links that were made at open are alike: the node would have to come back.
 TEST_P(LinksOnDemand, a_node_that_was_lost_is_not_waited_for) {
   open_all({0, 1, 2});
   cluster_.expect_working({0, 1, 2});

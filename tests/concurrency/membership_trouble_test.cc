@@ -497,7 +497,8 @@ TEST_P(Closing, delivers_what_was_sent_before) {
   EXPECT_EQ(observer.messages().size(), 500u);
 }
 
-// It waits for the goodbye of node 2, and meanwhile node 1, whose link is gone, looks for who comes in its place.
+// It waits for the goodbye of node 2, and meanwhile node 1, whose link is gone, looks for a process
+// that comes in its place.
 TEST_P(Closing, warns_nobody_who_looks_for_its_successor_meanwhile) {
   ClusterPlan plan(3, {{"transport", GetParam()}});
   PausableNetwork* slow = nullptr;

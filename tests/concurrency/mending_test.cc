@@ -29,8 +29,9 @@ class Mending : public testing::TestWithParam<std::string> {
   }
   /// Rows go through the proxy, too.
   bool has_data() const { return GetParam() == "tcp"; }
-  /// Of places to cut at, so that it takes seconds: control connections at every byte over shared memory; elsewhere they carry almost
-  /// the same. Data connections have headers of 16 bytes and frames of multiples of 64, and the step meets every byte of these.
+  /// The step between places to cut at, so that it takes seconds: control connections at every byte
+  /// over shared memory; elsewhere they carry almost the same. Data connections have headers of 16
+  /// bytes and frames of multiples of 64, and the step meets every byte of these.
   uint64_t step(Of of) const {
 #if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_THREAD)
     return of == Of::data ? 13 : 11;

@@ -227,7 +227,7 @@ TEST_F(MetricsEndpointTest, asks_for_the_token_where_there_is_one) {
     EXPECT_EQ(answer.find("faro_"), std::string::npos);
   }
   EXPECT_EQ(status_of("GET /nothing HTTP/1.1\r\n\r\n"), "401") << "not even what there is";
-  // As a body it is no header.
+  // In a body it is no header.
   EXPECT_EQ(status_of("GET /metrics HTTP/1.1\r\n\r\nAuthorization: Bearer " + token + "\r\n\r\n"),
             "401");
   endpoint_.reset();

@@ -102,7 +102,7 @@ TEST(Roster, of_1000_nodes_of_which_a_query_uses_8_costs_what_8_cost) {
   EXPECT_EQ(small.links, kNodes * kPeers);
   EXPECT_EQ(large.links, small.links);
   EXPECT_EQ(large.descriptors, small.descriptors);
-  // Of each number, in each of the 8 sessions: what is known of it, and no rings.
+  // Each number takes in each of the 8 sessions what is known of it, and no rings.
   constexpr uint64_t kOfNumber = 1024;
   constexpr uint64_t kOfNumberInFile = 320;
   if (kSeesHeap) {

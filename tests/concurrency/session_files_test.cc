@@ -99,7 +99,7 @@ TEST(Exit, takes_the_counters_file_along) {
   const TemporaryFolder folder;
   Child child([&](const Child::Side&) {
     const SettingList settings = {{"counters.folder", folder.path()}};
-    // As a session that nobody closes: a JVM's, after System.exit.
+    // A session that nobody closes, such as a JVM's after System.exit.
     static auto* const cluster = new SessionCluster(1, settings);
     if (!cluster->status().ok() || std::filesystem::is_empty(folder.path())) _exit(1);
     std::exit(0);

@@ -25,7 +25,7 @@ std::map<uint32_t, std::vector<std::byte>> take_all(Shuffle& shuffle) {
   return received;
 }
 
-// One thread for both workers: who has stopped does so before the row is sent.
+// One thread for both workers: the one that has stopped does so before the row is sent.
 TEST_F(ShuffleApi, rows_with_lengths_are_broadcast_past_a_receiver_that_has_stopped) {
   const QueryId id = open_and_begin(1, {{"cluster.workers", "2"}});
   Shuffle sender = open_shuffle(worker(0), spec(id, 0, 0, {0}));

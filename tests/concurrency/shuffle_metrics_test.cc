@@ -35,7 +35,7 @@ Outcome send_rows(Shuffle& shuffle, uint32_t receiver, size_t bytes, int count) 
 TEST_F(ShuffleApi, rows_and_bytes_count_by_receiver_and_by_sender) {
   const QueryId id = open_and_begin(2);
   cluster_->run_workers([&](uint32_t w) {
-    // Of a fixed width; the first receiver named is worker 1.
+    // Rows of a fixed width; the first receiver named is worker 1.
     Shuffle fixed = open_shuffle(worker(w), spec(id, 0, 8, {}, {1, 0}));
     EXPECT_EQ(send_rows(fixed, 0, 8, 1000), Outcome::done);
     EXPECT_EQ(send_rows(fixed, 1, 8, 10 * static_cast<int>(w + 1)), Outcome::done);

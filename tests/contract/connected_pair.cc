@@ -171,7 +171,8 @@ Status ConnectedPair::exchange() {
   return {};
 }
 
-// As links/ does: the side that accepts has given up its connection when it tells the other one to begin.
+// This is what links/ does: the side that accepts has given up its connection when it tells the
+// other one to begin.
 Status ConnectedPair::mend() {
   transport::StreamToken token = sides_[0].context.stream_token;
   token[0] = static_cast<std::byte>(static_cast<unsigned>(token[0]) + 1);

@@ -89,7 +89,7 @@ class FrameSequence {
   uint64_t number_ = 0;
 };
 
-/// The same frames, from both ends.
+/// One sequence of frames, from both ends.
 struct FrameSequences {
   FrameSequence sent;
   FrameSequence received = sent;

@@ -51,7 +51,7 @@ std::span<const std::byte> file_of_node() {
   return file->memory();
 }
 
-/// The same of an endpoint with two channels.
+/// The file of an endpoint with two channels.
 std::span<const std::byte> file_of_endpoint() {
   static const std::unique_ptr<EndpointFile> file = [] {
     auto made = std::move(*EndpointFile::make({.cluster = "faro",

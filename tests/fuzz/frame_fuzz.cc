@@ -135,7 +135,7 @@ class FrameRun {
     constexpr std::array<uint32_t, 4> kWidths = {0, 8, 24, 600};
     return kWidths[input_.below(kWidths.size())];
   }
-  // Of one width, or with a length each, as it comes.
+  // Rows of one width, or with a length each, as it comes.
   std::vector<std::byte> rows(uint32_t count) {
     std::vector<std::byte> bytes;
     const uint32_t width = row_bytes();

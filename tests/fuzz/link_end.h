@@ -27,7 +27,7 @@ inline void require_inside(const transport::FrameView& view, std::span<const std
 /// Threads: one. Outlives the link.
 class LinkEnd final : private transport::LinkEvents {
  public:
-  /// Of both directions.
+  /// The rings of both directions.
   static constexpr ring::Layout kRings{1, 1, 2, 4096};
 
   LinkEnd() {

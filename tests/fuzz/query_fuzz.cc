@@ -238,7 +238,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
     }
     require(table_.running_count() <= kNodes * 6 * lives_, "no more queries than there are ids");
   }
-  // As when the session closes: peers go, workers end what they used.
+  // Ends everything as when the session closes: peers go, workers end what they used.
   void end_everything() {
     for (const QueryId& query : begun_) use(query);
     table_.close(Status(Code::peer_lost, "the node closed its session"));

@@ -131,7 +131,7 @@ class RingRun {
 
   Input input_;
   const Position start_;
-  // Of its own, so that AddressSanitizer sees who leaves it.
+  // It is an allocation of its own, so that AddressSanitizer sees what leaves it.
   const std::unique_ptr<std::byte[]> memory_ = std::make_unique<std::byte[]>(kRingBytes);
   std::atomic<Position> written_;
   Consumer consumer_{memory_.get(), kRingBytes, &written_};

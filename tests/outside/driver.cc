@@ -142,7 +142,8 @@ class Round {
     const std::string text = line + "\n";
     for (Process& node : nodes_) {
       if (node.ended) continue;
-      // A pipe holds all that is ever said; who is gone does not listen (SIGPIPE is ignored).
+      // A pipe holds all that is ever said; a process that is gone does not listen (SIGPIPE is
+      // ignored).
       (void)!::write(node.to, text.data(), text.size());
     }
   }
@@ -279,7 +280,7 @@ class Round {
     if (end.code == "query_failed")
       return query.trouble == Trouble::fails && says(reason_of_trouble(q));
     if (end.code == "query_cancelled") {
-      // Who fails closes its shuffles before it says why.
+      // A worker that fails closes its shuffles before it says why.
       if (query.trouble == Trouble::closes_early || query.trouble == Trouble::fails)
         return says("closed its");
       return query.trouble != Trouble::none && says(reason_of_trouble(q));

@@ -30,8 +30,8 @@ class Drawing {
     const uint64_t queries = chance_.one_in(3) ? 1 : chance_.between(2, 5);
     for (uint32_t q = 0; q < queries; ++q) plan_.queries.push_back(draw_query(q));
     if (chance_.one_in(4)) draw_kills();
-    // Who has ended a query that failed may leave before others have begun it, and they then know no
-    // other cause than that; so may an issuer that takes no part.
+    // A node that has ended a query that failed may leave before others have begun it, and they
+    // then know no other cause than that; so may an issuer that takes no part.
     plan_.all_close =
         chance_.one_in(2) || plan_.scarce || !plan_.kills.empty() ||
         std::any_of(plan_.queries.begin(), plan_.queries.end(), [this](const QueryPlan& query) {

@@ -23,8 +23,8 @@ struct Coverage {
   std::string to_string() const;
 };
 
-/// The same seed, shape and settings give exactly the same run. Failures are gtest failures.
-/// Returns the hash of all that happened.
+/// Equal seeds, shapes and settings give exactly equal runs. Failures are gtest failures. Returns
+/// the hash of all that happened.
 uint64_t run_in_simulation(const Case& what, uint64_t seed, ClusterShape shape,
                            const SettingList& settings, const CaseScale& scale, Coverage& coverage);
 

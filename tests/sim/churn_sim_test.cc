@@ -52,7 +52,7 @@ TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
   EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 200);
   EXPECT_GE(coverage.counted("drawn queries ended at workers", "done"), 4 * runs);
   EXPECT_GE(coverage.counted("drawn queries ended at workers", "peer_lost"), runs / 2);
-  // Of about 15 endings in a run.
+  // These limits are for about 15 endings in a run.
   const auto excused = [&](const char* why) { return coverage.counted("failures excused", why); };
   EXPECT_LE(excused("no memory for a link"), runs / 2);
   EXPECT_LE(excused("node drained before the declaration"), runs / 6);

@@ -374,7 +374,7 @@ class FailingQuery {
   Ending endings_[2];
 };
 
-// Who has no memory says so; the other one may have waited in vain.
+// A node that has no memory says so; the other one may have waited in vain.
 void expect_no_memory_in_one(SimCluster& cluster) {
   bool says_why = false;
   for (uint32_t node = 0; node < 2; ++node) {

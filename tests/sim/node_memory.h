@@ -26,7 +26,7 @@ class NodeMemory {
 
   /// The n-th allocation of fibers from now on fails; 0: none.
   void fail_at(uint64_t number);
-  /// The same, also of network threads.
+  /// The n-th allocation of fibers and of network threads from now on fails; 0: none.
   void fail_anywhere_at(uint64_t number);
   /// Whether it did.
   bool has_failed() const;

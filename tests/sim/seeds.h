@@ -12,13 +12,13 @@ namespace faro::test {
 /// is printed. The environment's SIM_SEED=n runs n alone: it fails in exactly the same way;
 /// SIM_SEED_COUNT=n replaces `count`, for long runs.
 void for_each_seed(uint64_t count, const std::function<void(uint64_t seed)>& run);
-/// The same of the first `count` seeds that are of a kind.
+/// Calls run for the first `count` seeds that are of a kind, as for_each_seed does.
 void for_each_seed_of(bool (&is_of_kind)(uint64_t seed), uint64_t count,
                       const std::function<void(uint64_t seed)>& run);
 
-/// The same seed gives exactly the same run, another seed another one.
+/// Expects that one seed gives exactly one run, another seed another one.
 void expect_repeatable(uint64_t count, simulation::RunReport (&run)(uint64_t seed));
-/// The same of seeds of a kind.
+/// Expects that one seed of a kind gives exactly one run, another seed another one.
 void expect_repeatable_of(bool (&is_of_kind)(uint64_t seed), uint64_t count,
                           simulation::RunReport (&run)(uint64_t seed));
 

@@ -343,7 +343,7 @@ TEST(SimTransport, sending_to_an_end_that_is_gone_fails_the_link_once) {
   EXPECT_EQ(pair.side(0).cause.code(), Code::peer_lost);
 }
 
-// Of pieces, notifications and read notifications, whichever cuts it.
+// A piece, a notification or a read notification cuts it.
 TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) {
   for (const uint32_t from : {0u, 1u}) {
     for (uint32_t deliveries = 0; deliveries < (from == 0 ? 12u : 6u); ++deliveries) {
@@ -376,7 +376,7 @@ TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) 
   }
 }
 
-// Of pieces, notifications, read notifications and signs of life, whichever is the first that does not arrive.
+// A piece, a notification, a read notification or a sign of life is the first that does not arrive.
 TEST(SimTransport, what_has_vanished_comes_over_the_next_connection_once_and_silence_shows) {
   for (const uint32_t from : {0u, 1u}) {
     for (uint32_t deliveries = 0; deliveries < (from == 0 ? 12u : 6u); ++deliveries) {

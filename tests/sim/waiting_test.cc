@@ -96,7 +96,7 @@ TEST(WorkerThatWaits, has_told_what_it_released_wherever_the_ring_ends) {
   }
 }
 
-// The first yields leave the open frame open: who runs meanwhile mostly brings what the worker
+// The first yields leave the open frame open: whoever runs meanwhile mostly brings what the worker
 // waits for. After that it may be just these rows that others wait for.
 TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
   SimCluster cluster(1, one_ring());

@@ -97,7 +97,7 @@ class ChannelBurst {
           << " are open: " << side_.poller().status(event.channel).to_string();
     }
   }
-  /// The same of all.
+  /// Expects that all of them open.
   void expect_all_open() {
     expect_open(ids_.size());
     const auto took = std::chrono::steady_clock::now() - begin_;
@@ -149,7 +149,8 @@ inline void expect_burst_opens(const std::string& transport, uint32_t channels) 
   burst.expect_all_answer();
 }
 
-/// Of the connections that there are every second one breaks, and later every third one, while channels open. Each opens, once.
+/// Every second one of the connections that there are breaks, and later every third one, while
+/// channels open. Each opens, once.
 inline void expect_burst_opens_over_cuts(const std::string& transport, uint32_t channels) {
   ASSERT_TRUE(may_open(8 * channels)) << "too few descriptors are allowed here";
   Config config = burst_config(transport);

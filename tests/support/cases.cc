@@ -96,7 +96,7 @@ Status two_queries(Program& program) {
   FARO_ASSIGN_OR_RETURN(const QueryId a_id, program.query(0, 0));
   FARO_ASSIGN_OR_RETURN(const QueryId b_id, program.query(1, program.count / 2));
   Stage a(program, fixed_rows(0, 100));
-  // The same stage number: the same rings.
+  // It has the stage number of `a`, and so its rings.
   Stage b(program,
           {.query = 1, .least_bytes = 0, .most_bytes = 300, .senders = {}, .receivers = {}});
   FARO_RETURN_IF_ERROR(a.open(a_id));

@@ -114,7 +114,7 @@ class CuttingProxy {
   }
   /// From now on data connections carry that many bytes in a second, in both directions together.
   void slow_down(uint64_t bytes_per_second) { bytes_per_second_ = bytes_per_second; }
-  /// From now on who dials is refused once the node is gone, as it would be without this.
+  /// From now on a peer that dials is refused once the node is gone, as it would be without this.
   void end_with_target() { ends_with_target_ = true; }
 
  private:

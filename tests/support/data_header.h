@@ -9,7 +9,7 @@
 
 namespace faro::test {
 
-/// Of a frame of `length` bytes, header included.
+/// The header of a frame of `length` bytes, header included.
 constexpr wire::FrameHeader data_header(uint32_t length, uint32_t row_count = 1) {
   return {length, wire::FrameKind::data, 0, 0, row_count, 0};
 }

@@ -12,8 +12,9 @@
 
 namespace faro::test {
 
-/// A socket is bound to it, and does not listen: who does so too, with SO_REUSEADDR, may; and when that one has died,
-/// connections are refused, instead of reaching a node of another test that was given the port.
+/// A socket is bound to it, and does not listen: another process that does so, with SO_REUSEADDR,
+/// may; and when that one has died, connections are refused, instead of reaching a node of another
+/// test that was given the port.
 class HeldAddress {
  public:
   /// `address`: with port 0, for which the system chooses one; another one may be taken.

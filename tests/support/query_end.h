@@ -5,7 +5,7 @@
 
 namespace faro::test {
 
-/// As Worker::end_query. `cause`: why it failed, else ok.
+/// Ends a query as Worker::end_query does. `cause`: why it failed, else ok.
 inline Outcome end_query(Worker& worker, const QueryId& query, const Status& failure, Status& cause,
                          Wait wait = Wait::forever()) {
   const Outcome outcome = worker.end_query(query, failure, wait);

@@ -7,7 +7,8 @@ namespace faro::test {
 
 /// Ends well, and every row is checked.
 Status random_plan(Program& program);
-/// The same, cancelled at some point by some worker; another query afterwards is intact.
+/// A random plan that is cancelled at some point by some worker; another query afterwards is
+/// intact.
 Status random_plan_cancelled(Program& program);
 
 }  // namespace faro::test

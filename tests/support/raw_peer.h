@@ -52,7 +52,7 @@ class RawPeer {
     send_bytes(std::as_bytes(std::span(&length, 1)));
     send_bytes(message);
   }
-  /// For who goes on by other means.
+  /// For a test that goes on by other means.
   base::UniqueFd take() { return std::move(socket_); }
   /// Says no more. Unlike a close with unread bytes this loses nothing of what was said.
   void end() { shutdown(socket_.get(), SHUT_WR); }

@@ -32,13 +32,13 @@ inline std::vector<std::byte> hex_of_page(const std::string& title, const char* 
 }
 
 #ifdef FARO_WIRE_PAGE
-/// The same of native/wire/README.md.
+/// The bytes below that title of native/wire/README.md.
 inline std::vector<std::byte> hex_of_page(const std::string& title) {
   return hex_of_page(title, FARO_WIRE_PAGE);
 }
 #endif
 
-/// As on a byte stream.
+/// The message as it is sent on a byte stream.
 inline std::vector<std::byte> framed(const wire::ControlMessage& message) {
   std::vector<std::byte> bytes(wire::kControlLengthBytes + message.size());
   const auto length = static_cast<uint32_t>(message.size());

@@ -26,7 +26,7 @@ size_t entries_of(const char* folder) {
   return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 
-// Of all files together.
+// The bytes of all files together.
 uint64_t bytes_in(const std::string& folder) {
   uint64_t bytes = 0;
   for (const auto& file : std::filesystem::directory_iterator(folder)) bytes += file.file_size();

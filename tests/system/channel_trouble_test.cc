@@ -1,6 +1,7 @@
-// Faults for real, over channels: the peer of a channel is killed, stopped, cut off, silent or flooded with connections, in each
-// phase of the channel. Who has the channel is told, by the peer's address and within the time limit; a channel to somebody else goes
-// on; and nothing is left of it.
+// Faults for real, over channels: the peer of a channel is killed, stopped, cut off, silent or
+// flooded with connections, in each phase of the channel. The peer that has the channel is told, by
+// the peer's address and within the time limit; a channel to somebody else goes on; and nothing is
+// left of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -116,8 +116,8 @@ TEST_F(CommandOutput, that_finds_no_room_is_a_failure_of_every_verb) {
   close(full);
 }
 
-// Whoever ignores SIGPIPE, as some who start programs do, sees an exit code; everybody else the
-// signal.
+// Whoever ignores SIGPIPE, as some programs that start others do, sees an exit code; everybody else
+// the signal.
 TEST_F(CommandOutput, that_nobody_reads_any_more_is_a_failure_of_every_verb) {
   for (const Arguments& verb : verbs()) {
     int ends[2];

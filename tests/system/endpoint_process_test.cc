@@ -79,7 +79,7 @@ TEST_P(EndpointProcesses, tell_who_was_killed_in_whichever_phase) {
   for (const Phase phase :
        {Phase::accepting, Phase::opened, Phase::receiving, Phase::sending, Phase::draining}) {
     SCOPED_TRACE(name_of(phase));
-    // Who dies before there is a link is dialled again for that long.
+    // A peer that dies before there is a link is dialled again for that long.
     Config config = config_;
     if (phase == Phase::accepting) {
       ASSERT_TRUE(is_ok(config.set("connect.timeout_ms", 300)));
@@ -101,7 +101,7 @@ TEST_P(EndpointProcesses, tell_who_was_killed_in_whichever_phase) {
   }
 }
 
-// Who has accepted a channel asks where the other listens.
+// A side that has accepted a channel asks where the other listens.
 TEST_P(EndpointProcesses,
        that_had_dialled_are_known_to_be_dead_though_the_connection_was_broken_before) {
   for (const bool breaks : {false, true}) {

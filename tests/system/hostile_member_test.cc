@@ -327,7 +327,7 @@ class HostileMember {
     tell_all(wire::encode(message));
   }
 
-  // Of its own, so that they are its to speak of.
+  // Makes up queries of its own, so that they are its to speak of.
   void make_up() {
     wire::QueryMessage message;
     message.kind = draw() % 2 == 0 ? wire::QueryMessageKind::fail : wire::QueryMessageKind::stop;

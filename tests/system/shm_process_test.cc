@@ -296,7 +296,7 @@ TEST_P(ShmHostilePeer, fails_the_link_once_or_sends_nonsense_but_never_leads_out
     const base::Nanoseconds end = now() + 20'000'000;
     volatile uint64_t sum = 0;  // the bytes are really read
     while (now() < end) {
-      // As a worker would: visit ready rings, read everything, send, sleep a little.
+      // Do what a worker would: visit ready rings, read everything, send, sleep a little.
       bool any = false;
       peer.ready().take([&](uint32_t ring) {
         ASSERT_EQ(ring, 0u) << "a ring that does not exist";

@@ -1,7 +1,8 @@
-// Faults for real: in a cluster of processes one, the victim, is killed, stopped, cut off, silent or
-// flooded with connections, in each phase of a query. Who needs it is told, by its name and within the time
-// limit; nobody else is; and nothing is left of it. In sessions with a fixed list of nodes, and in those whose nodes change: the
-// victim is added before the query, and as it is hit another node, the guest, is added, has a query, and is drained.
+// Faults for real: in a cluster of processes one, the victim, is killed, stopped, cut off, silent
+// or flooded with connections, in each phase of a query. Every node that needs it is told, by its
+// name and within the time limit; nobody else is; and nothing is left of it. In sessions with a
+// fixed list of nodes, and in those whose nodes change: the victim is added before the query, and
+// as it is hit another node, the guest, is added, has a query, and is drained.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -46,8 +47,8 @@ constexpr const char* kFaultNames[] = {"killed", "stopped", "cut", "paused", "si
 bool loses(Fault fault) { return fault <= Fault::cut; }
 /// The guests of tests/softroce, which name addresses, emulate their processors.
 bool is_slow_machine() { return names_addresses(); }
-/// Who only notices by silence has to wait for the time limit; the others are given more, so that a
-/// busy machine makes nobody seem silent.
+/// A node that only notices by silence has to wait for the time limit; the others are given more,
+/// so that a busy machine makes nobody seem silent.
 milliseconds limit_of(Fault fault) {
   if (fault == Fault::stopped || fault == Fault::cut) return milliseconds(1000);
   return milliseconds(is_slow_machine() ? 4000 : 2000);
@@ -190,7 +191,7 @@ class TroubledCluster {
   }
   bool victim_is_issuer() const { return trouble_.transport != "shm"; }
 
-  /// Who is killed, or was told to close when it was hit, does not.
+  /// A node that is killed, or was told to close when it was hit, does not.
   std::vector<uint32_t> still_obeying() const {
     if (trouble_.fault == Fault::killed || phase_ == Phase::closing) return {0, 1};
     return {0, 1, kVictim};
@@ -262,7 +263,7 @@ class TroubledCluster {
     }
     expect_no_files();
   }
-  /// Of a node that closes, or did not open: it leaves nothing behind.
+  /// A node that closes, or did not open, ends, and leaves nothing behind.
   void expect_end(uint32_t n) {
     EXPECT_EQ(hear(n), "well") << "node " << n;
     EXPECT_EQ(nodes_[n]->wait_for_end(), 0) << "node " << n;

@@ -328,7 +328,7 @@ class VisitedWaiter final : public ring::Waiter {
   const std::function<void()> sleep_;
 };
 
-// Of a peer that has dialled.
+// This is the address of a peer that has dialled.
 TEST(ListeningAddress, is_what_the_peer_says_unless_that_leads_elsewhere) {
   const struct {
     const char* said;

@@ -41,7 +41,7 @@ std::unique_ptr<CounterFile> make(const std::string& folder) {
   return test::value_of(CounterFile::make(some_shape(), folder, 1));
 }
 
-/// Of exactly its size and of the heap: the address sanitizer watches its ends.
+/// A copy of exactly its size, on the heap: the address sanitizer watches its ends.
 std::vector<uint64_t> copy_of(const CounterFile& file) {
   std::vector<uint64_t> copy(file.memory().size() / 8);
   std::memcpy(copy.data(), file.memory().data(), copy.size() * 8);

@@ -249,7 +249,8 @@ TEST_P(LinkThatIsMended, is_counted_as_long_as_it_is_mended) {
   EXPECT_EQ(mender_.next_deadline(), base::kForever);
 }
 
-// So nothing late can land: who dials by the old token, or writes by what was told with it, is not heard any more.
+// So nothing late can land: a peer that dials by the old token, or writes by what was told with it,
+// is not heard any more.
 TEST_P(LinkThatIsMended, gives_its_data_connection_up_before_another_token_is_told_or_used) {
   breaks();
   const auto has_told = [this](wire::ControlKind kind) {
@@ -291,8 +292,8 @@ TEST_P(LinkThatIsMended, gives_its_data_connection_up_before_another_token_is_to
   EXPECT_EQ(test::value_of(wire::decode_link_choice(*told)).token, kNextToken);
 }
 
-// Who has accepted it dials to ask only. A peer that takes that for more does not get the link, for which no token was
-// drawn.
+// The side that has accepted it dials to ask only. A peer that takes that for more does not get the
+// link, for which no token was drawn.
 TEST_P(LinkThatIsMended, goes_on_over_a_connection_that_the_dialling_side_has_made) {
   breaks();
   is_answered();
@@ -376,8 +377,8 @@ TEST_P(LinkThatIsMended, is_dialled_at_once_if_it_breaks_when_it_had_been_mended
   EXPECT_TRUE(network_.connected);
 }
 
-// The peer has mended the link, and then given it up, when it answers who had asked before whether it lives. What this side
-// notices last is that the connection has broken.
+// The peer has mended the link, and then given it up, when it answers one that had asked before
+// whether it lives. What this side notices last is that the connection has broken.
 TEST_P(LinkThatIsMended, is_lost_though_the_peer_has_said_so_while_there_was_a_connection) {
   if (has_dialled_) return;  // its own connections are the only ones
   breaks();

@@ -88,7 +88,7 @@ class QueryCluster {
     while (!wires[from][to].empty()) {
       const QueryMessage message = wires[from][to].front();
       wires[from][to].pop_front();
-      // As it would come over a control connection.
+      // It is decoded as it would come over a control connection.
       const auto decoded = wire::decode_query_message(wire::encode(message));
       ASSERT_TRUE(decoded.has_value());
       nodes[to].table->on_message(from, *decoded);

@@ -121,7 +121,7 @@ TEST_F(IdleLinks, are_asked_for_by_the_lower_number_only) {
   at(1).on_tick(now_ + 3 * kIdle);
   EXPECT_TRUE(wire(1, 0).empty());
   EXPECT_TRUE(node(1).held.empty());
-  say(1, 0, 0);  // who asks all the same gets no answer
+  say(1, 0, 0);  // a node that asks all the same gets no answer
   EXPECT_TRUE(wire(0, 1).empty());
   EXPECT_TRUE(node(0).held.empty());
 }
@@ -152,7 +152,7 @@ TEST(IdleLinksWithoutATime, stay) {
   EXPECT_TRUE(cluster.wires[0][1].empty());
 }
 
-// Of its own, or one that a peer has spoken of and that is not declared yet.
+// It is a query of its own, or one that a peer has spoken of and that is not declared yet.
 TEST_F(IdleLinks, are_not_idle_while_a_query_is_known_that_may_need_them) {
   const QueryId own = at(0).begin();
   declare(0, own);

@@ -96,7 +96,7 @@ TEST(QueryMessage, a_flipped_bit_is_refused_or_changes_its_field) {
       ++refused;
       continue;
     }
-    // Of the text, what is no valid UTF-8 is replaced.
+    // What is no valid UTF-8 in the text is replaced.
     if (flipped == encode(*decoded)) continue;
     EXPECT_GE(bit / 8, bytes.size() - example(QueryMessageKind::stop).text.size());
     EXPECT_GE(flipped[bit / 8], std::byte{0x80}) << "bit " << bit << " was lost";

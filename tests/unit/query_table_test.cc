@@ -186,7 +186,7 @@ TEST(QueryTable, a_query_that_is_cancelled_and_over_before_its_workers_come_tell
   test::expect_error(cluster[1].use(oldest).status(), Code::query_ended, {});
   expect_told(latest);
 
-  // Of an issuer that is lost this node need not know how its queries have ended.
+  // This node need not know how the queries of an issuer that is lost have ended.
   const QueryId lost = cluster[0].begin();
   EXPECT_TRUE(test::is_ok(cluster[1].cancel(lost, kCancelled)));
   cluster[1].on_peer_lost(0, kLost);

@@ -11,7 +11,7 @@
 namespace faro::shuffle {
 namespace {
 
-/// As an OPEN carries it.
+/// The payload of an OPEN that carries the format.
 std::vector<std::byte> open_of(const RowFormat& format) {
   std::vector<std::byte> payload(sizeof(wire::OpenPayload));
   const std::string behind = format.open_bytes();

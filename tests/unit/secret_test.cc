@@ -143,7 +143,7 @@ TEST(SecretHandshakes, refuse_a_wrong_or_missing_secret_on_both_sides_by_name) {
       test::expect_error(side->refused->status, Code::authentication_failed,
                          {each.said, "node 1 (h1:7000)", "node 2 (h2:7000)"});
     }
-    // Who has a secret believes nobody who has not shown that it knows it.
+    // A node that has a secret believes nobody who has not shown that it knows it.
     EXPECT_EQ(pair.dialling.refused->ends_open, each.dialling.empty());
     EXPECT_FALSE(pair.dialling.refused->retry);
     EXPECT_EQ(pair.dialling.refused->is_final(), each.dialling.empty());

@@ -135,7 +135,8 @@ TEST_F(ShmFdPassing, is_not_kept_from_its_peer_by_callers_that_send_nothing_or_n
   EXPECT_TRUE(test::is_ok(fetched(kToken)));
 }
 
-// As when many links are set up together: all have connected and shown their tokens before anybody is looked at.
+// Many links are set up together: all have connected and shown their tokens before anybody is
+// looked at.
 TEST_F(ShmFdPassing, serves_all_who_have_shown_their_tokens_however_many_come_at_once) {
   constexpr size_t kCallers = 2 * FdSender::kPendingLimit;
   size_t given = 0;

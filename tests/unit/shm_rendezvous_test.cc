@@ -88,7 +88,7 @@ class ShmRendezvousOfMany : public ShmRendezvous {
     const std::string begin = folder_.path() + "/faro-" + std::to_string(geteuid());
     return number == 0 ? begin + ".host" : begin + "." + std::to_string(number) + ".host";
   }
-  /// As another user takes it, who need not make a file of it.
+  /// Takes the name as another user does, who need not make a file of it.
   void take(int number, mode_t kind = S_IFREG) const {
     ASSERT_EQ(mknod(name(number).c_str(), kind | 0600, 0), 0);
     ASSERT_EQ(lchown(name(number).c_str(), 4711, 4711), 0);

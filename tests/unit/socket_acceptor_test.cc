@@ -1,5 +1,5 @@
-// SocketAcceptor: who begins TLS and leaves, or stays and says no more, has failed; who is slow without TLS is only dropped. A flood
-// pushes out only its own.
+// SocketAcceptor: a peer that begins TLS and leaves, or stays and says no more, has failed; one
+// that is slow without TLS is only dropped. A flood pushes out only its own.
 #include "links/socket_acceptor.h"
 #include "links/attempt_limiter.h"
 
@@ -115,7 +115,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
     });
     return got == 1;
   }
-  /// Of that number; `one_by_one`: each is looked at before the next one begins.
+  /// Begins that number of connections; `one_by_one`: each is looked at before the next one begins.
   std::vector<base::UniqueFd> begin_several(size_t count, bool one_by_one) {
     std::vector<base::UniqueFd> callers;
     while (callers.size() < count) {
@@ -304,7 +304,7 @@ TEST_F(ConnectionsThatBegin, who_stands_still_while_others_of_its_address_wait_h
   wait([&] { return is_answered(callers.back()); });
 }
 
-// As of a node that opens a thousand channels.
+// A node that opens a thousand channels does so.
 TEST_F(ConnectionsThatBegin, who_pushes_out_its_own_has_not_failed) {
   const std::vector<base::UniqueFd> callers =
       begin_several(4 * SocketAcceptor::kWaitingLimit, true);

@@ -158,7 +158,7 @@ TEST(SpillFile, extents_never_overlap_whatever_the_order) {
   EXPECT_EQ(file->used_bytes(), 0u);
 }
 
-// Of the files in a folder, by this process.
+// The number of mappings of the files in a folder, by this process.
 uint64_t mappings_of(const std::string& folder) {
   std::ifstream maps("/proc/self/maps");
   uint64_t count = 0;

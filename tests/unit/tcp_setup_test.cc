@@ -90,7 +90,7 @@ TEST_F(TcpSetupTest, the_initiator_notices_that_the_peer_has_closed_before_the_l
   EXPECT_NE(setup->take(), nullptr);
 }
 
-// With TLS 1.3 who dials has said all before its certificate is looked at.
+// With TLS 1.3 the side that dials has said all before its certificate is looked at.
 TEST_F(TcpSetupTest, the_initiator_is_told_that_its_certificate_was_refused_after_the_preamble) {
   const Authority authority;
   const NodeFiles own = authority.issue();

@@ -31,7 +31,7 @@
 namespace faro::test {
 namespace {
 
-/// Of files that stay, as those of a node do.
+/// Loads the credentials of files that stay, as those of a node do.
 std::shared_ptr<tls::Credentials> load(const NodeFiles& files) {
   static std::vector<NodeFiles> kept;
   kept.push_back(files);
@@ -230,7 +230,7 @@ struct Ends {
   int failures = 0;
 };
 
-/// Of two nodes of one authority, which have greeted each other.
+/// The ends of two nodes of one authority, which have greeted each other.
 Ends met_ends() {
   const auto credentials = load(Authority().issue());
   Ends ends(credentials, credentials);
@@ -280,7 +280,7 @@ TEST(TlsStreams, that_must_not_be_fail_on_both_sides_with_the_reason) {
   }
 }
 
-/// As `openssl x509 -fingerprint` prints it.
+/// The fingerprint as `openssl x509 -fingerprint` prints it.
 std::string fingerprint(const NodeFiles& files, const EVP_MD* hash) {
   FILE* const file = std::fopen(files.certificate().c_str(), "re");
   X509* const certificate = PEM_read_X509(file, nullptr, nullptr, nullptr);
@@ -308,7 +308,8 @@ std::shared_ptr<tls::Credentials> load_naming(const NodeFiles& files, const std:
 
 TEST(TlsStreams, join_nodes_that_name_each_others_certificates_whoever_has_signed_them) {
   for (const EVP_MD* hash : {EVP_sha1(), EVP_sha256()}) {
-    // Of two authorities that the other one does not know, for other hosts, and one has expired.
+    // Both are of authorities that the other one does not know, for other hosts, and one has
+    // expired.
     const NodeFiles zero = Authority().issue({.hosts = {"zero.test"}});
     const NodeFiles one = Authority().issue({.hosts = {"one.test"}, .until_s = -60});
     Ends ends(load_naming(zero, fingerprint(one, hash)), load_naming(one, fingerprint(zero, hash)));
@@ -391,7 +392,7 @@ TEST(TlsStreams, fail_with_who_speaks_without_tls_or_closes) {
   EXPECT_FALSE(closed.dialled.tls()->failure().ok());
 }
 
-// What is broken may go well the next time; who is refused is refused again.
+// What is broken may go well the next time; a peer that is refused is refused again.
 TEST(TlsStreams, tell_the_dialling_side_a_refusal_from_what_is_broken) {
   const struct {
     std::vector<uint8_t> answer;

@@ -18,7 +18,7 @@ struct PeersJob {
   Status validate() const;
 };
 
-/// Of the endpoint that all are linked to.
+/// What was measured of the endpoint that all are linked to.
 struct PeersFigures {
   uint64_t memory_bytes = 0;  ///< resident, by which its process has grown with its links
   double cpu_share = 0;       ///< of one processor, while nothing is said

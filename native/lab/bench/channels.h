@@ -37,7 +37,9 @@ struct ChannelJob {
 /// What carries the frames of a job.
 enum class ChannelCarrier : uint8_t {
   copies,  ///< one process copies each frame twice
-  bare_ring,  ///< two processes, as many frames in shared memory as fit the ring, two positions; who waits yields
+  /// two processes, as many frames in shared memory as fit the ring, two positions; a side that
+  /// waits yields
+  bare_ring,
   channel,  ///< an endpoint each, over the transport of the configuration
   socket,   ///< writev of headers and frames, read into place; TCP over loopback
 };

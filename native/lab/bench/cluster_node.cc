@@ -121,7 +121,7 @@ class Control {
         return Status(Code::connect_failed,
                       "not started within the time limit: " + missing_nodes());
       }
-      // Who does not speak gets a second, and is forgotten.
+      // A process that does not speak gets a second, and is forgotten.
       Result<std::vector<uint64_t>> words = socket.value().receive(deadline_in(1'000'000'000));
       if (!words || words.value().size() < 2 || words.value()[0] != kHello) continue;
       const uint64_t node = words.value()[1];

@@ -19,7 +19,7 @@ namespace {
 struct CarrierName {
   Carrier carrier;
   std::string_view name;
-  // Of those in Java, as io.faro.bench names them.
+  // Carriers in Java have these two, as io.faro.bench names them.
   std::string_view transport = {};
   std::string_view level = "many";
 };

@@ -10,8 +10,8 @@
 
 namespace faro::bench {
 
-/// As `taskset -c cpu`, until destruction. Threads: affects the calling one, and what it starts.
-/// Movable.
+/// Pins to a processor as `taskset -c cpu` does, until destruction. Threads: affects the calling
+/// one, and what it starts. Movable.
 class CpuPin {
  public:
   /// Errors: invalid_argument if there is no such processor for this process.

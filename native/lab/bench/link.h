@@ -33,7 +33,7 @@ Result<Config> link_config(const LinkJob& job, const Config& config);
 /// For any number of rounds, on one host or two.
 ClusterJob link_job(const LinkJob& job);
 
-/// As run_faro.
+/// Runs the job as run_faro runs its own.
 Result<FaroRun> run_link(const LinkJob& job, const FaroOptions& faro, const RunOptions& options);
 
 }  // namespace faro::bench

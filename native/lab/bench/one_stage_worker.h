@@ -20,11 +20,11 @@ class OneStageWorker : public TurnWorker {
   OneStageWorker(uint64_t rows, Worker& worker, std::atomic<uint64_t>& progress)
       : TurnWorker(worker, progress), rows_(rows) {}
 
-  /// Of every row; 0: they have a length each.
+  /// The width of every row; 0: they have a length each.
   virtual uint32_t row_bytes() const = 0;
   /// A round begins; shuffle() is open and rest() complete.
   virtual Status begin() { return Status::Ok(); }
-  /// Of rows that have arrived.
+  /// The sum of rows that have arrived.
   virtual RowSum check(const Batch& batch) = 0;
   /// Sends a block of rest(), or what there is room for; false if that was nothing. Says why it stopped, done
   /// at the block's end.

@@ -163,7 +163,7 @@ class ProcessGroup {
   ProcessGroup& operator=(ProcessGroup&&) noexcept;
   ~ProcessGroup();
 
-  /// As GroupMember::shared_area: fill it before run, read it after.
+  /// The memory that GroupMember::shared_area answers: fill it before run, read it after.
   void* shared_area() const noexcept;
 
   /// Forks the processes, runs `body` in each, and returns the rounds in order. A process ends when

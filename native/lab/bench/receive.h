@@ -34,7 +34,7 @@ struct ReceiveJob {
 
   uint32_t worker_count() const noexcept { return process_count * workers_per_process; }
   uint64_t sent_count() const noexcept { return worker_count() * rows_per_worker; }
-  /// Of each row.
+  /// How many copies of each row arrive.
   uint32_t copies() const noexcept { return pattern == Pattern::broadcast ? worker_count() : 1; }
   /// Rows that all workers together receive.
   uint64_t received_count() const noexcept { return sent_count() * copies(); }
@@ -42,7 +42,7 @@ struct ReceiveJob {
   uint64_t bytes_per_node() const noexcept { return received_count() * row_bytes / process_count; }
 };
 
-/// As run_faro. A hop is one row received.
+/// Runs the job as run_faro runs its own. A hop is one row received.
 Result<FaroRun> run_receive(const ReceiveJob& job, const FaroOptions& faro,
                             const RunOptions& options);
 

@@ -45,7 +45,7 @@ class SocketsConnection {
   /// Copies what the socket holds behind what is there, as far as there is room, unless rows wait; true if something
   /// came.
   bool receive() { return !suspended_ && readable_ && read(); }
-  /// The same although rows wait, into growing memory.
+  /// Copies what the socket holds behind what is there, although rows wait, into growing memory.
   bool receive_more();
 
   /// What has come and is not handled: [begin, end).

@@ -174,7 +174,7 @@ class LocalSource {
 
   /// Whether there is a block that is not handled; takes one from the lane.
   bool has_rows() { return !waiting_.empty() || take(); }
-  /// Of its first one: [begin, end).
+  /// The bytes of its first block: [begin, end).
   const char* begin() const noexcept { return waiting_.front()->memory.get() + begin_; }
   const char* end() const noexcept {
     return waiting_.front()->memory.get() + waiting_.front()->used_bytes;

@@ -61,7 +61,7 @@ Status configure(int fd, const MeshOptions& options) {
   return Status::Ok();
 }
 
-/// The same address with a port that the system chooses.
+/// An address with a port that the system chooses in place of its own.
 SocketAddress without_port(SocketAddress address) {
   if (address.storage.ss_family == AF_INET6) {
     reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = 0;

@@ -13,7 +13,7 @@ namespace faro::bench {
 Result<FaroRun> run_faro(const TwoStageJob& job, const FaroOptions& faro,
                          const RunOptions& options);
 
-/// The same on one host or several, of any hash and width; `job` is copied.
+/// The job on one host or several, of any hash and width; `job` is copied.
 ClusterJob two_stage_job(const TwoStageJob& job);
 
 }  // namespace faro::bench

@@ -22,8 +22,8 @@ struct VariableRowsJob {
   uint64_t byte_count() const noexcept { return row_count() * kRowBytes; }
 };
 
-/// As run_faro. Every byte of every row is written by its sender and checked by its receiver; a hop
-/// is one row, and RunFigures counts rows.
+/// Runs the job as run_faro runs its own. Every byte of every row is written by its sender and
+/// checked by its receiver; a hop is one row, and RunFigures counts rows.
 Result<FaroRun> run_variable_rows(const VariableRowsJob& job, const FaroOptions& faro,
                                   const RunOptions& options);
 

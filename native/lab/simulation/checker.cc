@@ -119,7 +119,8 @@ uint64_t Checker::never_ended_by_others(node::NodeCore& core) const {
   return count;
 }
 
-// Of a worker that has said why its part has failed.
+// A worker that has said why its part has failed, although the others were told only that it has
+// closed a shuffle.
 std::optional<uint32_t> Checker::told_of_a_close_only(const Ledger::QueryRecord& record,
                                                       const Ending& ending) {
   for (const uint32_t worker : record.said_why) {

@@ -26,20 +26,20 @@ class Checker {
   /// them the truth, and they have to go on.
   const std::vector<bool>& sound() const { return sound_; }
   /// Whether every node can reach every other one that is there, now that the faults are over: then
-  /// who started again has to have been let in.
+  /// a node that started again has to have been let in.
   bool all_within_reach() const;
 
   /// Every worker knows how the query ended: with data, or with an error for which there was a reason;
   /// and all sound nodes know the same.
   std::string check_query(uint32_t index) const;
-  /// The same for a query that began after all faults, on sound nodes only.
+  /// What check_query says, for a query that began after all faults, on sound nodes only.
   std::string check_later_query(uint32_t index) const;
 
   /// A node that has nothing to do keeps nothing: no overflow, no open shuffle, no query. And it never
   /// took more than it was given.
   std::string check_idle(uint32_t node, Session& session, const SimDisk& disk) const;
-  /// The same for a node that all others reach: it knows who has returned, and once its workers have
-  /// looked again it keeps nothing of nodes that are gone.
+  /// A node that all others reach and that has nothing to do knows which nodes have returned, and
+  /// once its workers have looked again it keeps nothing of nodes that are gone.
   std::string check_links(uint32_t node, Session& session, const std::vector<bool>& returned) const;
 
  private:

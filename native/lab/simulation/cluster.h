@@ -84,8 +84,8 @@ class Cluster {
   Status open_only(const std::vector<uint32_t>& nodes,
                    const std::function<session::Observer&(uint32_t node)>& observer = {});
 
-  /// The same with whole sessions instead of bare memberships: faro::Session on every node, whose
-  /// workers wait by the world's waiter.
+  /// Opens all nodes with whole sessions instead of bare memberships: faro::Session on every node,
+  /// whose workers wait by the world's waiter.
   Status open_sessions();
   /// One node's session; from a fiber. Its memory must be free: a new cluster, or after end_node.
   /// Errors: Session::open's.
@@ -101,8 +101,8 @@ class Cluster {
   /// Closes one node, if it is open; from a fiber. Not Session::close directly: the node's network
   /// thread ends here. Errors: Session::close's.
   Status close_node(uint32_t node);
-  /// The same, and destroys what the node had. No program of it may be running. The node can be opened
-  /// again.
+  /// Closes one node, as close_node does, and destroys what it had. No program of it may be
+  /// running. The node can be opened again.
   Status end_node(uint32_t node);
   /// Closes every node that is open, each in a fiber. Errors: the world's, else the first of any
   /// node.

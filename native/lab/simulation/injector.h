@@ -27,7 +27,7 @@ class Injector {
 
   /// Those that happened.
   const std::vector<Fault>& happened() const { return happened_; }
-  /// Of nodes that died and started again while the others went on: what opening answered.
+  /// What opening answered on nodes that died and started again while the others went on.
   const std::map<uint32_t, Status>& returned() const { return returned_; }
   /// Starts that ended in death.
   uint32_t deaths_on_return() const { return deaths_on_return_; }
@@ -43,7 +43,7 @@ class Injector {
   void stops_short(Ledger::QueryRecord& record, uint32_t worker);
   /// In a fiber: the node's programs end, then what it had.
   void bury(uint32_t node);
-  /// The same, and then it comes back.
+  /// In a fiber: the node's programs end, then what it had, and then it comes back.
   void resurrect(const Fault& fault);
 
   Cluster& cluster_;

@@ -23,7 +23,7 @@ class MisbehavingNode {
   void send_rows(Worker& worker);
 
  private:
-  /// Of a real query, of one that may begin later, or of none.
+  /// The id of a real query, of one that may begin later, or of none.
   QueryId some_id();
   bool is_own(const QueryId& id) const;
   uint32_t some_node() { return static_cast<uint32_t>(chance_.below(plan_.node_count())); }

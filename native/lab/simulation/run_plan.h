@@ -84,7 +84,7 @@ struct RunPlan {
 /// A quick or a slow network; when threads lose the processor.
 sim::Knobs draw_knobs(Chance& chance);
 
-/// The same for the same seed, everywhere.
+/// Draws a plan, which depends on the seed alone, everywhere.
 RunPlan draw_plan(uint64_t seed);
 
 /// In a few lines, for whoever looks into a run.

@@ -16,13 +16,13 @@ struct RunReport {
   /// For whoever looks into a violation: the plan, what every fiber was doing, the last decisions and
   /// log lines. Empty if there was none.
   std::string trace;
-  /// Of every decision and every outcome: equal for equal runs.
+  /// A hash of every decision and every outcome: equal for equal runs.
   uint64_t hash = 0;
   /// What the run was like.
   Coverage coverage;
 };
 
-/// Of a `Run` that is made from its seed, has run(), hash(), cover() and trace().
+/// The report of a `Run` that is made from its seed, and has run(), hash(), cover() and trace().
 template <typename Run>
 RunReport report_of(uint64_t seed) {
   RunReport report;

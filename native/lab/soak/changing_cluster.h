@@ -23,11 +23,11 @@ namespace faro::soak {
 /// Threads: the controller's.
 class ChangingCluster {
  public:
-  /// As FixedCluster.
+  /// A cluster with the arguments of FixedCluster.
   ChangingCluster(const Options& options, uint64_t number, NodeGroup& nodes, Progress& progress);
 
-  /// As FixedCluster. It is a violation, too, if the witness keeps something of those that are gone: descriptors, threads, or
-  /// more than 64 KiB of its heap.
+  /// Runs as FixedCluster does. It is a violation, too, if the witness keeps something of those
+  /// that are gone: descriptors, threads, or more than 64 KiB of its heap.
   Result<uint64_t> run(const std::function<bool()>& is_over);
 
  private:

@@ -17,7 +17,7 @@ Status LeakWatch::look(NodeGroup& nodes, uint32_t witness, uint64_t witness_heap
     return broken("a file is left: " + file.path().string());
   witness_ = nodes[witness].usage();
   controller_ = Usage::of(getpid());
-  // A socket for each node; who was killed last has none.
+  // A socket for each node; the one that was killed last has none.
   const size_t own = controller_.descriptors - nodes.all().size();
   if (looks_ == 0) controller_descriptors_ = own;
   if (own > controller_descriptors_) {

@@ -15,7 +15,7 @@ class LineSocket {
  public:
   explicit LineSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
-  /// Of a line without its end. Who is gone does not hear it.
+  /// Says a line, which is given without its end. A process that is gone does not hear it.
   void say(const std::string& line);
   /// The next line; none if the other is gone, or says nothing until the deadline (CLOCK_MONOTONIC).
   std::optional<std::string> hear(base::Nanoseconds deadline = base::kForever);

@@ -97,7 +97,7 @@ class Node {
     return words_of("ok", change(word, rest));
   }
 
-  /// Of one node of the session.
+  /// Adds, drains or removes one node of the session.
   Status change(const std::string& word, const std::string& rest) {
     const auto node = static_cast<uint32_t>(std::strtoul(rest.c_str(), nullptr, 10));
     Nodes nodes(*session_);

@@ -47,7 +47,7 @@ class NodeGroup {
   /// Errors: a violation.
   Result<std::string> hear(uint32_t node, const std::string& line, const std::string& good);
   Result<std::string> ask(uint32_t node, const std::string& line, const std::string& good);
-  /// The same of several, at once.
+  /// What `line` is answered with by several, at once.
   Result<std::vector<std::string>> ask(std::span<const uint32_t> nodes, const std::string& line,
                                        const std::string& good);
   /// These close their sessions. Returns the bytes that the heap of `witness`, one of them, has in use then.

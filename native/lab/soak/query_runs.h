@@ -37,8 +37,8 @@ class QueryRuns {
                       uint32_t without = kNobody);
   /// All parts end as the plan says.
   Status hear_good(const Begun& begun);
-  /// The same of a query that a node was lost in, at that time, for the others: it was done, or failed in time and by that
-  /// node's name. `told`: counts the survivors to whom it failed.
+  /// All parts end of a query that a node was lost in, at that time, for the others: it was done,
+  /// or failed in time and by that node's name. `told`: counts the survivors to whom it failed.
   Status hear_of_loss(const Begun& begun, uint32_t victim, base::Nanoseconds hit, Losses& losses,
                       uint32_t& told);
   /// The parts that a node still has to tell of, in whatever way they ended.

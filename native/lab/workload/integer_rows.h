@@ -117,7 +117,7 @@ struct EndsCodec {
     std::memcpy(to.data(), &n, sizeof n);
     std::memcpy(to.data() + to.size() - sizeof n, &n, sizeof n);
   }
-  /// As RowCodec::read.
+  /// Reads a row as RowCodec::read does.
   static uint64_t read(std::span<const std::byte> from, uint64_t& damage) noexcept {
     const uint64_t n = RowCodec<8>::key(from.data());
     damage |= n ^ RowCodec<8>::key(from.data() + from.size() - sizeof n);

@@ -36,9 +36,9 @@ class Part {
   bool over() const;
   const Status& failure() const { return failure_; }
   std::deque<Stage>& stages() { return stages_; }
-  /// All batches that it holds.
+  /// Gives back all batches that it holds.
   void give_back_all();
-  /// The same, and closes the shuffles.
+  /// Gives back all batches that it holds, and closes the shuffles.
   void close();
 
  private:

@@ -31,7 +31,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  /// As the plan says.
+  /// The spec of the stage that the plan says.
   ShuffleSpec spec(const QueryId& id) const;
   /// With a spec that is not the plan's, nothing is compared at the end of stream.
   Status open(const ShuffleSpec& spec);

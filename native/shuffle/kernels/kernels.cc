@@ -17,12 +17,12 @@ using detail::FrameCursor;
 
 // Rows of a turn: in the first cache, as rows are that an engine has just made.
 constexpr size_t kSampleBytes = 8 * 1024;
-// Of which the shortest counts: a turn takes some microseconds, so that few are disturbed.
+// The shortest of these turns counts: a turn takes some microseconds, so that few are disturbed.
 constexpr int kTurns = 16;
 // What a wider kernel has to gain to be worth its second pass, which the caches of a whole job notice more.
 constexpr double kNoise = 0.05;
-// Of all receivers. A frame that is full begins anew; with few receivers it is as large as frames
-// mostly are.
+// What the frames of all receivers take. A frame that is full begins anew; with few receivers it is
+// as large as frames mostly are.
 constexpr size_t kFramesBytes = 64 * 1024;
 constexpr size_t kLargestFrameBytes = 8 * 1024;
 constexpr size_t kStaggerBytes = 64;  // frames a power of two apart fight for the same cache sets

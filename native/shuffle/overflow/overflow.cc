@@ -80,7 +80,8 @@ void Overflow::give_file(const Extent& extent) noexcept {
   show_file();
 }
 
-// Of two threads the slower one may leave what was true a moment ago; the next change puts it right.
+// Where two threads do so the slower one may leave what was true a moment ago; the next change puts
+// it right.
 void Overflow::show_memory() noexcept {
   if (counters_ == nullptr) return;
   counters::set(counters_->overflow_memory_bytes, memory_bytes());

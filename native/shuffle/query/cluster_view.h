@@ -49,7 +49,8 @@ class ClusterView {
   bool is_there(uint32_t node) const { return there_.contains(node); }
   /// It is a member, and not linked: a query that needs it has it linked.
   bool is_to_come(uint32_t node) const { return to_come_.contains(node); }
-  /// The same, but its process is known: both have agreed to let the link go. It may have ended since.
+  /// It is a member, and not linked, but its process is known: both have agreed to let the link go.
+  /// It may have ended since.
   bool is_parted(uint32_t node) const { return parted_.contains(node); }
   /// It is there, but nothing may be sent to it: it was asked whether the link is to be let go.
   bool is_held(uint32_t node) const { return held_.contains(node); }
@@ -76,7 +77,7 @@ class ClusterView {
   void join(uint32_t node, uint64_t new_incarnation, uint64_t begun);
   /// Nothing may be sent to a node that is there.
   void hold(uint32_t node) { held_.insert(node); }
-  /// The same is over: its link stays.
+  /// What hold() began is over: the link of the node stays.
   void go_on(uint32_t node) noexcept { held_.erase(node); }
   /// The link with a node that is held is let go: the node is to come again.
   void part(uint32_t node) noexcept;

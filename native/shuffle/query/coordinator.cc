@@ -49,7 +49,7 @@ Outbound Coordinator::announce(const QueryNodes& nodes, const Status& outcome, u
   for (const uint32_t n : cluster_.there()) {
     if (n == cluster_.own()) continue;
     to_confirm[n] = nodes.contains(n) && !nodes.has_lost(n);
-    // Who failed it may not have known who takes part, and has told everybody.
+    // A node that failed it may not have known which nodes take part, and has told everybody.
     if (nodes.contains(n) || !outcome.ok())
       told.send(n, outcome_of(query_, cluster_.own(), outcome, low_water));
   }

@@ -23,7 +23,7 @@ wire::QueryMessage released_of(uint32_t node, uint64_t incarnation) {
 
 // A peer that hears of it late may have another process with that number by then.
 wire::QueryMessage Drains::released(uint32_t node) const {
-  // Of one that is not linked it is not known which process has the number now.
+  // Which process has the number of a node that is not linked is not known now.
   return released_of(node,
                      context_.cluster.is_there(node) ? context_.cluster.incarnation(node) : 0);
 }

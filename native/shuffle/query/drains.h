@@ -25,8 +25,8 @@ class Drains {
       : context_(context), known_(known), has_released_former_(context.cluster.node_count()) {}
 
   void begin(uint32_t node) { stages_.try_emplace(node, Stage::in_use); }
-  /// Whether a query may have these workers. Who begins it decides. Errors: wrong_state, if that is this node and one
-  /// of theirs is being drained.
+  /// Whether a query may have these workers. The node that begins it decides. Errors: wrong_state,
+  /// if that is this node and one of theirs is being drained.
   Status check(const QueryId& query, const std::vector<uint32_t>& workers) const;
   /// Its link may end.
   bool is_let_go(uint32_t node) const;

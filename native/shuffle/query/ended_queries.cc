@@ -41,7 +41,7 @@ void EndedQueries::remember_failure(const QueryId& id, const Status& outcome,
   try {
     failures_.push_back({id, outcome, was_used});
   } catch (const std::bad_alloc&) {
-    return;  // who asks is told that it has ended
+    return;  // a node that asks is told that it has ended
   }
   if (failures_.size() > kFailureLimit) failures_.pop_front();
 }

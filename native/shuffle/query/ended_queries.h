@@ -21,7 +21,8 @@ class EndedQueries {
 
   bool contains(const QueryId& id) const;
   void add(const QueryId& id);
-  /// The same on the word of the issuer alone: what is remembered above its mark has a limit.
+  /// Adds a query that has ended on the word of the issuer alone: what is remembered above its mark
+  /// has a limit.
   void add_unverified(const QueryId& id);
   /// All queries of an issuer up to `counter` have ended.
   void raise(uint32_t issuer, uint64_t counter);
@@ -34,7 +35,8 @@ class EndedQueries {
   void remember_failure(const QueryId& id, const Status& outcome, bool was_used) noexcept;
   /// Why it failed; nullptr: it did not, or too many have since.
   const Status* failure(const QueryId& id) const;
-  /// The same for a worker of this node that comes late; nullptr also if its workers have used it, and so have ended it.
+  /// Why it failed, for a worker of this node that comes late; nullptr also if its workers have
+  /// used it, and so have ended it.
   const Status* failure_before_use(const QueryId& id) const;
 
  private:

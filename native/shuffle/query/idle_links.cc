@@ -109,7 +109,7 @@ bool IdleLinks::hear(uint32_t peer, wire::RestStep step, Outbound& out) {
   return false;
 }
 
-// As ask.
+// What may find no memory comes first here, too, as in `ask`.
 void IdleLinks::answer(uint32_t peer, Outbound& out) {
   Outbound no, yes;
   no.send(peer, rest(wire::RestStep::no));

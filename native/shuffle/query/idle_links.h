@@ -33,7 +33,7 @@ namespace faro::shuffle {
 /// Threads: under the table's lock.
 class IdleLinks {
  public:
-  /// As QueryEnvironment::hold_link.
+  /// Holds the link to a node, as QueryEnvironment::hold_link says.
   using Hold = std::function<bool(uint32_t node, bool held)>;
 
   struct Times {
@@ -69,7 +69,7 @@ class IdleLinks {
   };
 
   bool is_needed(uint32_t node) const;
-  /// Of the two it is this node that asks.
+  /// Whether it is this node that asks, not the peer.
   bool asks(uint32_t peer) const { return peer > context_.cluster.own(); }
   bool is(uint32_t peer, Stage stage) const;
   void expire(Outbound& out);

@@ -237,8 +237,8 @@ void KnownQueries::give_up_undeclared(TrackedQuery& query, Outbound& out) {
 
 // --- forgetting
 
-// What the coordinator knows of an unverified query it says again when this node takes part. If it is this node, it
-// is an end that nobody has waited for: who comes later is told.
+// What the coordinator knows of an unverified query it says again when this node takes part. If it
+// is this node, it is an end that nobody has waited for: a worker that comes later is told.
 void KnownQueries::drop(TrackedQuery& query, Outbound& out) {
   const Coordinator* const coordinator = query.coordinator();
   if (coordinator == nullptr) return forget_unverified(query);
@@ -249,7 +249,7 @@ void KnownQueries::drop(TrackedQuery& query, Outbound& out) {
   end_undeclared(query, cause, out);
 }
 
-// Who has voted waits for the outcome.
+// A node that has voted waits for the outcome.
 void KnownQueries::end_undeclared(TrackedQuery& query, const Status& cause, Outbound& out) {
   const ClusterView& cluster = context_.cluster;
   const Coordinator* const coordinator = query.coordinator();
@@ -275,8 +275,8 @@ void KnownQueries::forget_unverified(TrackedQuery& query) {
 
 void KnownQueries::forget_if_over(TrackedQuery& query) {
   if (!query.is_over()) return;
-  // Of an unverified query only the coordinator knows whether it ever began, and of an incarnation that is gone
-  // nothing more comes.
+  // Only the coordinator knows whether an unverified query ever began, and nothing more comes of an
+  // incarnation that is gone.
   if (context_.cluster.is_of_this_life(query.id) &&
       (query.unverified() == nullptr || query.coordinator() != nullptr)) {
     context_.ended.add(query.id);

@@ -51,7 +51,7 @@ class Participant {
   /// Begins with what is used here or declared; else this node only knows of the query.
   void use() { used_ = true; }
   void declare(const std::vector<uint32_t>& workers);
-  /// Of a query that is over already: who ends it, if anybody does.
+  /// Says of a query that is over already which workers end it, if any do.
   void name_workers(const std::vector<uint32_t>& workers) { workers_.declare(workers); }
   bool is_used() const { return used_; }
   bool is_declared() const { return declared_; }
@@ -74,7 +74,7 @@ class Participant {
   /// A worker has ended: why the query fails if it was sent what it does not open any more.
   Status judge_unopened(uint32_t worker, const QueryNodes& nodes) const;
 
-  /// Of its workers that have closed shuffles before their end.
+  /// The causes of its workers that have closed shuffles before their end.
   LastResorts& last_resorts() { return last_resorts_; }
 
   bool has_voted() const { return voted_; }

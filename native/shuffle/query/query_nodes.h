@@ -46,7 +46,7 @@ class QueryNodes {
     const auto lost = losses_.find(node);
     return lost == losses_.end() ? nullptr : &lost->second;
   }
-  /// The same of the first one that takes part; nullptr: all are there.
+  /// Why the first lost node that takes part is lost; nullptr: all are there.
   const Status* first_loss() const {
     for (const auto& [node, cause] : losses_) {
       if (contains(node)) return &cause;

@@ -44,7 +44,8 @@ class QueryStages {
   /// Whether an awaited worker has opened the stage as the receiver did: ok, or why the query fails; nullopt:
   /// it may still do so.
   std::optional<Status> judge(const Awaited& awaited, const Awaiting& awaiting) const;
-  /// A worker has opened a stage, or ended: forgets who waited for just that. The first failure among them.
+  /// A worker has opened a stage, or ended: forgets the nodes that waited for just that. The first
+  /// failure among them.
   Status judge_all_that_await(uint32_t worker);
   /// Once each, up to a limit.
   bool may_remember(const Awaited& awaited) const;

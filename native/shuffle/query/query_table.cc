@@ -100,7 +100,8 @@ std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
   change([&](Outbound& out) {
     query = known_.hear(id, from_node, out);
     if (query == nullptr && from_node != context_.cluster.own()) {
-      // Its rows are thrown away, so it must not end well. Who takes part is told, and tells.
+      // Its rows are thrown away, so it must not end well. Each node that takes part is told, and
+      // tells.
       const Status cause = known_.why_not_heard(id);
       if (!cause.ok()) out.send(from_node, failure_of(id, context_.cluster.own(), cause));
     }

@@ -63,18 +63,18 @@ class QueryTable : public AbandonedQueries {
 
   /// Fails a query here and, unless it had failed already, on every participant.
   void fail(Query& query, const Status& cause);
-  /// The same because there is no memory for something, also not for failing it at once: then it fails at
-  /// a later tick.
+  /// Fails a query because there is no memory for something, also not for failing it at once: then
+  /// it fails at a later tick.
   void fail_for_memory(Query& query) noexcept;
   /// Why it fails then; made beforehand.
   const Status& no_memory() const noexcept { return context_.no_memory; }
-  /// The same where something that a peer sent is the cause: a peer that takes no part in the query cannot
-  /// fail it.
+  /// Fails a query where something that a peer sent is the cause: a peer that takes no part in the
+  /// query cannot fail it.
   void fail_by_sender(Query& query, uint32_t node, const Status& cause);
   /// Rows of a query for a lost node were thrown away: fails it with the cause of the loss.
   void lose_rows(Query& query, uint32_t node);
-  /// As fail, by id; also for a query not known yet. Others believe it of a node that takes part, and of the issuer.
-  /// Errors: query_ended, and as `use`.
+  /// Fails a query by its id, also one that is not known yet. Others believe it of a node that
+  /// takes part, and of the issuer. Errors: query_ended, and as `use`.
   Status cancel(const QueryId& id, const Status& cause);
 
   /// A local receiver needs no more: tells the nodes of the senders.
@@ -113,10 +113,10 @@ class QueryTable : public AbandonedQueries {
 
   /// A node was added, or was in the list and is not linked: from now on queries may contain it, and have it linked.
   void on_node_added(uint32_t node);
-  /// As Nodes::drain. Repeatable.
+  /// Drains a node, as Nodes::drain says. Repeatable.
   void drain(uint32_t node);
   bool is_let_go(uint32_t node) const;
-  /// As Drains::is_own_node_released_by.
+  /// What Drains::is_own_node_released_by answers.
   bool is_own_node_released_by(uint32_t peer) const;
   void on_node_removed(uint32_t node);
   /// Fails everything; nothing can begin any more.

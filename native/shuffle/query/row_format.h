@@ -20,7 +20,7 @@ struct RowFormat {
   static RowFormat of(std::string_view said);
   /// What a sender has said; `payload` is that of an OPEN, of a length that wire::is_open_payload allows.
   static RowFormat of_open(std::span<const std::byte> payload);
-  /// As it stands behind OpenPayload; empty if nothing was said.
+  /// The bytes that stand behind OpenPayload; empty if nothing was said.
   std::string open_bytes() const;
 
   /// Where one side has said nothing there is nothing to compare.

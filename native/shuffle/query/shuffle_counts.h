@@ -28,7 +28,7 @@ struct SentCounts {
   counters::Counter rows_out_overflow{0};
   counters::Counter bytes_out_overflow{0};
 
-  /// Of one frame, or one row too large for a frame.
+  /// Counts one frame, or one row too large for a frame.
   void add(uint64_t of_rows, uint64_t of_bytes) noexcept {
     counters::count(rows, of_rows);
     counters::count(bytes, of_bytes);
@@ -64,8 +64,9 @@ struct ReceivedCounts {
   }
 };
 
-/// Of each sender of a stage, by worker number. Few of all workers may be senders, so there is room for those that have sent, and
-/// for those with numbers close by. Threads: the worker makes and counts, any reads.
+/// What was received of each sender of a stage, by worker number. Few of all workers may be
+/// senders, so there is room for those that have sent, and for those with numbers close by.
+/// Threads: the worker makes and counts, any reads.
 class ReceivedBySender {
   using Group = std::array<ReceivedCounts, 16>;
 
@@ -88,7 +89,7 @@ class ReceivedBySender {
     if (group.load(std::memory_order_relaxed) == nullptr)
       group.store(new Group, std::memory_order_release);
   }
-  /// Of one for which there is room.
+  /// The counts of a sender for which there is room.
   ReceivedCounts& of(uint32_t sender) noexcept {
     return (*groups_[sender / kGroup].load(std::memory_order_relaxed))[sender % kGroup];
   }
@@ -111,7 +112,7 @@ struct BlockedCounts {
 
 class ShuffleCounts : public std::enable_shared_from_this<ShuffleCounts> {
  public:
-  /// Of `worker`. `received`: null if it is no receiver.
+  /// The counts of `worker`. `received`: null if it is no receiver.
   ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, bool sends,
                 std::shared_ptr<const ReceivedBySender> received);
 

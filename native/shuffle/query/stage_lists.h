@@ -9,10 +9,10 @@
 
 namespace faro::shuffle {
 
-/// Of a shuffle as one worker has opened it; both lists are named.
+/// The lists of a shuffle as one worker has opened it; both are named.
 struct StageLists {
-  /// The same for the same senders, in any order, and the same receivers, in the same order: rows are sent
-  /// to receivers by their place in it.
+  /// It is equal for equal senders, in any order, and equal receivers, in the same order: rows are
+  /// sent to receivers by their place in it.
   uint64_t digest = 0;
   uint32_t sender_count = 0;
   uint32_t receiver_count = 0;

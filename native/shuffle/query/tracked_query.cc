@@ -30,7 +30,7 @@ TrackedQuery::TrackedQuery(const QueryId& query_id, QueryContext& context)
       nodes_(context.cluster.node_count()),
       part_(query_id, context.cluster) {
   if (id.issuer == context.cluster.own()) coordinator_.emplace(id, context.cluster);
-  // Where nodes are linked on demand, who is needed is known when it is declared.
+  // Where nodes are linked on demand, those that are needed are known when the query is declared.
   for (uint32_t n = 0; !context.cluster.nodes_change() && n < context.cluster.node_count(); ++n) {
     if (const Status why = context.cluster.why_not_in(id, n); !why.ok()) nodes_.lose(n, why);
   }
@@ -292,8 +292,8 @@ void TrackedQuery::dismiss(uint32_t node, Outbound& out) {
 
 // --- the outcome
 
-// Of a query that all is well the coordinator can only say if this node has ended it, and well, or, having ended
-// it well, has given up asking for its failure (DESIGN.md HC-10).
+// The coordinator can only say that a query has ended well if this node has ended it, and well, or,
+// having ended it well, has given up asking for its failure (DESIGN.md HC-10).
 bool TrackedQuery::learn_outcome(const Status& outcome, Outbound& out) {
   if (outcome_known()) return false;
   const ClusterView& cluster = context_.cluster;
@@ -333,8 +333,8 @@ bool TrackedQuery::lose_node(uint32_t node, const Status& why, Outbound& out) {
     // This node has voted: all that is left is the coordinator's decision, and it knows about `node`, which may
     // well have that decision already and have left with it.
     if (part_.has_voted() && !coordinator_) return false;
-    // What only a peer's message made known here needs nobody: who takes part is not known yet, and
-    // its first use here looks at who is lost.
+    // A query that only a peer's message made known here needs no node: which ones take part is not
+    // known yet, and its first use here looks at which are lost.
     if (!part_.is_used() && !part_.is_declared()) return false;
   }
   const bool fails = fail_unlogged(why, !unverified_, out);

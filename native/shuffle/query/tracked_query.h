@@ -45,12 +45,12 @@ class TrackedQuery final : public Query {
 
   /// A failure that was found here.
   bool fail_here(const Status& cause, Outbound& out);
-  /// The same if there is one.
+  /// Fails the query if `cause` is a failure that was found here.
   bool fail_if(const Status& cause, Outbound& out) { return !cause.ok() && fail_here(cause, out); }
   /// A node that takes part is lost.
   bool fail_if_lost(Outbound& out);
-  /// A failure that a peer tells. Only who takes part is believed, and while it is not known who does, only
-  /// the coordinator, which passes on what it believes.
+  /// A failure that a peer tells. Only nodes that take part are believed, and while it is not known
+  /// which do, only the coordinator, which passes on what it believes.
   bool fail_by_peer(uint32_t peer, const Status& cause, Outbound& out);
   /// A failure that is the fault of what a node sent. While unverified it is kept until it is known whether
   /// that node takes part; one that does fails the query itself when it is told.
@@ -70,7 +70,7 @@ class TrackedQuery final : public Query {
   /// A local worker has ended. When all have, this node votes.
   void end(uint32_t worker, Outbound& out);
 
-  // Of the coordinator.
+  // These three are for the coordinator.
   void vote(uint32_t node, uint64_t balance, Outbound& out);
   void decide_if_all_voted(Outbound& out);
   /// A node that takes no part has asked for a failure, and would remember that forever.

@@ -28,7 +28,7 @@ struct FrameNode {
   const std::byte* payload = nullptr;  // null: in a file
   Stored stored;
 
-  /// Of its rows, or of its part of a row.
+  /// The bytes of its rows, or of its part of a row.
   uint64_t bytes_of_rows() const noexcept {
     return kind == wire::FrameKind::fragment ? payload_bytes - sizeof(wire::FragmentPayload)
                                              : payload_bytes;

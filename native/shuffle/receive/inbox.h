@@ -78,7 +78,7 @@ class Inbox final : public AwaitedSenders {
   Stream* find(uint32_t sender) noexcept {
     return const_cast<Stream*>(std::as_const(*this).find(sender));
   }
-  /// Of those that were made, by sender.
+  /// Visits the streams that were made, by sender.
   template <typename Visit>
   void for_each_stream(Visit&& visit) {
     for (uint32_t group = 0; group < streams_.size(); ++group) {
@@ -115,7 +115,8 @@ class Inbox final : public AwaitedSenders {
   RowFormat format_of(const Stream& stream) const {
     return stream.format == heard.digest ? heard : RowFormat{stream.format, {}};
   }
-  /// Of those that the worker named, who has not sent OPEN. Threads: while it is open.
+  /// The senders that the worker named and that have not sent OPEN. Threads: the worker's, while it
+  /// is open.
   std::vector<uint32_t> unopened_senders() const;
   /// When to ask next for senders that have not opened it.
   base::Nanoseconds ask_at = 0;
@@ -127,7 +128,7 @@ class Inbox final : public AwaitedSenders {
  private:
   std::shared_ptr<Query> query_;
   uint32_t stage_;
-  // Of workers with numbers close by; null: of none of them anything has come.
+  // The streams of workers with numbers close by; null: nothing has come of any of them.
   std::vector<std::unique_ptr<std::array<Stream, ReceivedBySender::kGroup>>> streams_;
   const std::shared_ptr<ReceivedBySender> received_;
   Stream* first_active_ = nullptr;

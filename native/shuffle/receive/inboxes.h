@@ -21,14 +21,15 @@ class Inboxes {
   Inbox* find(const QueryId& query, uint32_t stage) noexcept;
   /// `made_by`: the node whose worker sent first, or the own one.
   Inbox& add(std::shared_ptr<Query> query, uint32_t stage, uint32_t made_by);
-  /// Of those that a node's workers made, how many the engine has not opened.
+  /// How many of the inboxes that a node's workers made the engine has not opened.
   size_t unopened_by(uint32_t node) const noexcept;
 
   /// Drops everything of an inbox and whatever still comes for it.
   void discard(Inbox& inbox) noexcept;
-  /// As if that sender had never sent anything.
+  /// The inbox is as if that sender had never sent anything.
   void forget(Inbox& inbox, uint32_t sender) noexcept;
-  /// The same for a sender in all inboxes that the engine has not opened, also where it has finished.
+  /// All inboxes that the engine has not opened are as if that sender had never sent anything, also
+  /// where it has finished.
   void forget_unopened(uint32_t sender) noexcept;
   /// Nothing comes any more by the slot that a stream is bound to; `state`: what the slot then stands for.
   void unbind(Inbox::Stream& stream, Binding::State state) noexcept;

@@ -100,8 +100,9 @@ bool ReceiveSide::visit(InRing& ring) noexcept {
     switch (ring.transport->next(view)) {
       case transport::Next::frame:
         any = true;
-        // Earlier releases may not have been worth a read notification. With this frame the sender has less room and
-        // may be blocked on them, so flush_releases is called for this ring before the worker sleeps.
+        // Earlier releases may not have been worth a read notification. With this frame the sender
+        // has less room and may be blocked on them, so flush_releases is called for this ring
+        // before the worker sleeps.
         frames_.note_unsent_release(ring);
         if (!try_dispatch(ring, view)) {
           ring.has_undispatched = true;
@@ -170,8 +171,9 @@ bool ReceiveSide::spill_own() {
   return spilled;
 }
 
-// As if the workers of that node had never sent anything. This fails no query: a misbehaving node may have sent rows
-// for queries in which it takes no part. QueryTable decides which queries the loss fails.
+// All is then as if the workers of that node had never sent anything. This fails no query: a
+// misbehaving node may have sent rows for queries in which it takes no part. QueryTable decides
+// which queries the loss fails.
 void ReceiveSide::abandon(uint32_t node) {
   for (InRing& ring : rings_of(node)) {
     while (ring.first != nullptr) inboxes_.forget(*ring.first->inbox, ring.sender);

@@ -13,7 +13,8 @@
 
 namespace faro::shuffle {
 
-/// Who differs fails the query with stage_mismatch, which names both. Threads: the worker.
+/// A sender that differs fails the query with stage_mismatch, which names both. Threads: the
+/// worker.
 class StageAgreement {
  public:
   StageAgreement(const WorkerContext& worker, Inboxes& inboxes)

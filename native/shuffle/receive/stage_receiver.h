@@ -18,9 +18,9 @@ class StageReceiver {
   /// Opens the inbox, which may have rows already.
   StageReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept;
 
-  /// As ShuffleReceiver::receive. `only_sender`: a worker number, or null for any.
+  /// Does what ShuffleReceiver::receive says. `only_sender`: a worker number, or null for any.
   Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait);
-  /// As ShuffleReceiver::stop.
+  /// Does what ShuffleReceiver::stop says.
   Outcome stop() noexcept;
   /// Why the shuffle's last call answered failed.
   const Status& status() const noexcept { return shuffle_.status(); }
@@ -32,8 +32,9 @@ class StageReceiver {
   /// Rows of one width were read as rows of another.
   void fail_by_width(uint32_t row_bytes, size_t read_as) noexcept;
 
-  /// How the rows are read, for who learns that after it has opened. Errors: invalid_argument if it was said otherwise
-  /// before; stage_mismatch if a sender writes something else: then the query fails.
+  /// How the rows are read, for a worker that learns it after it has opened.
+  /// Errors: invalid_argument if it was said otherwise before; stage_mismatch if a sender writes
+  /// something else: then the query fails.
   Status receive_as(std::string_view format);
 
   /// The engine was told every end of stream, or needs none.

@@ -100,7 +100,7 @@ Result<std::optional<std::string>> find_name(const std::string& folder) {
   return unused;
 }
 
-/// Of a file of this user's. Empty: there is none.
+/// Reads the number in a file of this user's. Empty: there is no such file.
 Result<std::string> read_number(const std::string& folder, const std::string& path) {
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid() && errno == ENOENT) return std::string();

@@ -1,8 +1,8 @@
 // Rendezvous: a folder in which processes of one host find each other that do not share a network namespace, such as
 // containers that mount it: unix sockets with a name in a file system are seen wherever the folder is.
 //
-//   faro-<uid>.host       a number drawn by whoever came first: who reads the same one has the same folder; faro-<uid>.1.host
-//                         and so on if another user has taken that name
+//   faro-<uid>.host       a number drawn by whoever came first: all that read one number have one
+//                         folder; faro-<uid>.1.host and so on if another user has taken that name
 //   faro-<…>.socket       listens while links are being set up
 //
 // A process that is killed leaves its socket; the next that opens the folder removes it.

@@ -14,8 +14,8 @@
 //   | rings              |  staggered as ring::Layout says                 sender
 //   +--------------------+  multiple of 4096
 //
-// Of a link through shared memory the receiver makes the segment and the sender maps it; of the
-// local link both ends are the same process and the segment is private. Either side may be hostile:
+// On a link through shared memory the receiver makes the segment and the sender maps it; both ends
+// of the local link are the same process and its segment is private. Either side may be hostile:
 // nothing that is read here is trusted.
 #pragma once
 
@@ -50,8 +50,9 @@ static_assert(sizeof(SegmentHeader) == 64 && std::is_trivially_copyable_v<Segmen
 static_assert(offsetof(SegmentHeader, bytes) == 32 && offsetof(SegmentHeader, optional) == 40);
 
 inline constexpr uint64_t kSegmentMagic = 0x316d'6873'6f72'6166;  // "faroshm1"
-/// Of the whole picture above; counts up with every change of it that a sender must know. What it may ignore stands in
-/// SegmentHeader::optional, or where nobody looks yet: in the rest of a WrittenLine or ReadLine.
+/// The version of the whole picture above; it counts up with every change of that which a sender
+/// must know. What it may ignore stands in SegmentHeader::optional, or where nobody looks yet: in
+/// the rest of a WrittenLine or ReadLine.
 inline constexpr uint32_t kSegmentVersion = 1;
 
 /// What the sender tells about a ring.

@@ -23,7 +23,7 @@ class ShmTransport final : public Transport {
   const Capabilities& capabilities() const override;
   /// Errors: transport_unavailable: what the kernel refuses here, and what to do.
   Status available() const override;
-  /// Of the incoming direction only: the memory of outgoing rings is the peer's.
+  /// The memory of the incoming direction only: that of outgoing rings is the peer's.
   uint64_t memory_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   uint64_t state_bytes(const ring::Layout& outgoing, const ring::Layout& incoming) const override;
   /// While links are being set up there is a listening socket on the reactor.

@@ -37,7 +37,7 @@ class RightToWrite {
     return state_.compare_exchange_strong(found, kHeld, std::memory_order_seq_cst);
   }
 
-  /// W3. Threads: the holder, or who ends the parking.
+  /// W3. Threads: the holder, or the one that ends the parking.
   void give_back() noexcept { state_.store(kFree, std::memory_order_seq_cst); }
   /// The socket was full. False: it has become writable meanwhile, and the caller is the holder
   /// still. Threads: the holder.

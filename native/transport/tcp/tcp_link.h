@@ -222,7 +222,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;
   std::optional<TcpStream>
-      stream_;  // changed under the mutex by who has both rights; none: given up
+      stream_;  // changed under the mutex by the thread that has both rights; none: given up
   RingRegion outgoing_region_;
   RingRegion incoming_region_;
   base::FixedArray<TcpOutgoing> outgoing_;

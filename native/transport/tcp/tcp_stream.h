@@ -33,11 +33,11 @@ class TcpStream {
 
   int fd() const noexcept { return fd_; }
 
-  /// As sendmsg, without SIGPIPE.
+  /// Sends as sendmsg(2) does, without SIGPIPE.
   ssize_t send(std::span<iovec> pieces) {
     return tls_ != nullptr ? tls_->send(pieces) : send_plain(message_of(pieces));
   }
-  /// As recvmsg.
+  /// Receives as recvmsg(2) does.
   ssize_t receive(std::span<iovec> pieces) {
     if (tls_ != nullptr) return tls_->receive(pieces);
     msghdr message = message_of(pieces);

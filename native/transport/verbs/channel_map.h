@@ -28,7 +28,7 @@ class ChannelMap {
   ChannelMap(Sharing sharing, const ring::Layout& outgoing, const ring::Layout& incoming)
       : sharing_(sharing), outgoing_(outgoing), incoming_(incoming) {}
 
-  /// The same at both ends.
+  /// How many channels the link has, which is equal at both ends.
   uint32_t count() const noexcept { return count(sharing_, outgoing_); }
   static uint32_t count(Sharing sharing, const ring::Layout& outgoing) noexcept {
     if (sharing == Sharing::link) return 1;

@@ -18,7 +18,7 @@ namespace faro::transport::verbs {
 /// Messages have their numbers within the link. Threads: any, except where noted.
 class ChannelMessages {
  public:
-  /// Of channel `channel` of the link that has these parts, which outlive it.
+  /// The messages of channel `channel` of the link that has these parts, which outlive it.
   ChannelMessages(const LinkParts& parts, uint32_t channel) noexcept
       : memory_(parts.messages),
         first_sent_(channel * LinkParts::message_count(parts.receives, parts.send_depth) +

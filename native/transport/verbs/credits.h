@@ -22,7 +22,8 @@
 //      confirms the return to B (an immediate confirms nothing, so while must_confirm() a notification
 //      has to be a SEND), and B can send what it owes.
 //
-// The same holds for B. The least number of receives, 4, leaves 2 for notifications; 3 would do.
+// With A and B exchanged this holds, too. The least number of receives, 4, leaves 2 for
+// notifications; 3 would do.
 #pragma once
 
 #include <atomic>
@@ -91,7 +92,8 @@ class Credits {
            returns_taken_.load(std::memory_order_relaxed);
   }
 
-  /// As at first: another queue pair begins, with receives of its own. Threads: poster and poller in one.
+  /// All is as at first: another queue pair begins, with receives of its own. Threads: poster and
+  /// poller in one.
   void restart() noexcept {
     for (std::atomic<uint32_t>* each :
          {&notes_sent_, &returns_sent_, &notes_confirmed_, &returns_confirmed_, &notes_told_,
@@ -114,7 +116,7 @@ class Credits {
   }
 
  private:
-  // Of a counter with one writer.
+  // Adds 1 to a counter with one writer.
   static void add(std::atomic<uint32_t>& counter) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
   }

@@ -67,7 +67,7 @@ struct LinkParts {
 /// time.
 int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t index);
 
-/// The same for all receives of channel `channel`. Errors: as verbs_error.
+/// Posts all receives of channel `channel`. Errors: as verbs_error. Threads: one at a time.
 Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t channel,
                      uint32_t receives, uint32_t send_depth);
 

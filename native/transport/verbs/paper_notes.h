@@ -23,7 +23,7 @@ class PaperNotes {
 
   /// A WRITE of the ring has completed, so that there is a WRITTEN to send. Threads: poller.
   void mark(uint32_t ring) noexcept { rings_.mark(ring); }
-  /// As those of PendingRings. Threads: any; poster.
+  /// They answer what those of PendingRings do. Threads: any; poster.
   bool any() const noexcept { return rings_.any(); }
   template <typename Visit>
   void take(Visit&& visit) noexcept {

@@ -76,7 +76,8 @@ class SendQueue {
     return true;
   }
 
-  /// As if nothing had ever been posted: another queue pair begins. Threads: poster and poller in one.
+  /// All is as if nothing had ever been posted: another queue pair begins. Threads: poster and
+  /// poller in one.
   void restart() noexcept {
     added_ = unsignalled_ = 0;
     announced_.store(0, std::memory_order_seq_cst);

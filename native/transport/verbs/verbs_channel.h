@@ -72,7 +72,8 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   /// From now on its completions are handled, and what is marked is sent. Errors: system_error.
   Status start();
-  /// As Endpoint::disconnect, if there is a queue pair. Threads: who has the link's mutex.
+  /// Does what Endpoint::disconnect says, if there is a queue pair. Threads: the one that has the
+  /// link's mutex.
   void disconnect() noexcept {
     if (endpoint_ != nullptr) endpoint_->disconnect();
   }
@@ -103,7 +104,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   bool stuck() const noexcept;
   /// Arms the queue: if no completion is there yet, the next one makes an event.
   void arm() noexcept;
-  /// As that of the link.
+  /// Fails the link of the channel, as VerbsLink::fail says.
   void fail(const Status& cause);
   PollState& poll_state() noexcept { return poll_state_; }
   void count_event() noexcept { count(counters_.network_events); }

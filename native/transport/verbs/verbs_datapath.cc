@@ -12,7 +12,7 @@
 namespace faro::transport::verbs {
 namespace {
 
-// Of one message: the rest is for WRITTEN.
+// The most READ records of one message: the rest is for WRITTEN.
 constexpr uint32_t kMostReads = wire::kVerbsRecordLimit / 2;
 
 }  // namespace

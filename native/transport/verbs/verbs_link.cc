@@ -41,7 +41,7 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
 
 uint64_t VerbsLink::bytes(const ring::Layout& outgoing, const ring::Layout& incoming,
                           uint64_t channels) noexcept {
-  // Of a channel: what the verbs library keeps of its queue pair and connection.
+  // What the verbs library keeps of a channel's queue pair and connection.
   constexpr uint64_t kQueuePairBytes = 2048;
   return sizeof(VerbsLink) + channels * (sizeof(VerbsChannel) + kQueuePairBytes) +
          outgoing.ring_count() * sizeof(VerbsOutgoing) +

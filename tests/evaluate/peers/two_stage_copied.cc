@@ -69,7 +69,7 @@ int run(const PeerFlags& flags) {
     for (bool over = false; !over;) {
       over = true;
       for (auto& worker : workers) {
-        // As a process would: as long as there is something to do.
+        // A worker goes on as a process would: as long as there is something to do.
         while (worker->turn()) {
         }
         over &= worker->over();

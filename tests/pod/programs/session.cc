@@ -31,7 +31,7 @@ class Node {
   Node(pod::Driver& driver, faro::Session& session)
       : driver_(driver), session_(session), worker_(session.worker(0)) {}
 
-  /// As below. If it fails all are told why, and the node stays.
+  /// Runs a query, as run() does. If it fails all are told why, and the node stays.
   void run_or_fail(const faro::QueryId& query, uint64_t rows, bool pauses) {
     try {
       run(query, rows, pauses);

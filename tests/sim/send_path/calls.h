@@ -93,7 +93,7 @@ class Calls {
   void send(OpenStage& stage, uint32_t receiver, size_t bytes, uint32_t count, Wait wait);
   void write(OpenStage& stage, uint32_t receiver, size_t bytes, Wait wait);
   enum class Typed { send, send_all, write_all, broadcast_all };
-  /// Of a stage whose rows have 8, 24 or 100 bytes.
+  /// Sends on a stage whose rows have 8, 24 or 100 bytes.
   void send_typed(OpenStage& stage, Typed how, uint32_t receiver, uint32_t count, Wait wait);
   void multicast(OpenStage& stage, std::span<const uint32_t> receivers, size_t bytes, Wait wait);
   void broadcast(OpenStage& stage, size_t bytes, Wait wait);

@@ -75,7 +75,8 @@ bool ChannelChecker::is_explained(const ConversationPlan& plan, const Status& ca
   const PeerPlan& to = plan_.peers[plan.to];
   const bool has_ended = ledger_.ended[plan.from] || ledger_.ended[plan.to];
   const bool is_disturbed = ledger_.disturbed[plan.from] || ledger_.disturbed[plan.to];
-  // One that has not opened at both sides is not mended; and who closes a broken one at once tells nobody.
+  // A channel that has not opened at both sides is not mended; and a side that closes a broken one
+  // at once tells nobody.
   const bool is_open = record.sides[0].opened && record.sides[1].opened;
   const bool is_dropped = record.sides[0].dropped || record.sides[1].dropped;
   const bool is_cut = ledger_.is_cut(plan.from, plan.to) && (!is_open || is_dropped);

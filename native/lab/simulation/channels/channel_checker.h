@@ -18,7 +18,8 @@ class ChannelChecker {
 
   /// What does not hold; empty: everything does.
   std::string check(uint32_t conversation) const;
-  /// Of one between peers to which nothing happens: it has opened, and all has arrived.
+  /// What does not hold of a conversation between peers to which nothing happens: it has opened,
+  /// and all has arrived.
   std::string check_sound(uint32_t conversation) const;
 
  private:

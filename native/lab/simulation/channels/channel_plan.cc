@@ -14,8 +14,8 @@ constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 // Far longer than mending takes, however often it is cut again, and however long everybody is late.
 constexpr uint64_t kEnoughMs = 30'000;
-// Who has linked with a peer whose address hostile bytes have changed cannot ask it whether it lives, and waits to the end. That
-// has to come before the stall limit.
+// A peer that has linked with one whose address hostile bytes have changed cannot ask it whether it
+// lives, and waits to the end. That has to come before the stall limit.
 constexpr uint64_t kEnoughBesideHostileMs = 8'000;
 // Longer than it takes if nothing else happens.
 constexpr uint64_t kSomeMs = 2'000;

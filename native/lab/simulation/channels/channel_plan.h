@@ -90,7 +90,7 @@ struct ChannelPlan {
   bool is_mended(const PeerFault& fault) const;
 };
 
-/// The same for the same seed, everywhere.
+/// Draws a plan, which depends on the seed alone, everywhere.
 ChannelPlan draw_channel_plan(uint64_t seed);
 
 /// In a few lines, for whoever looks into a run.

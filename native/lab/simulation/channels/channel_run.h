@@ -8,7 +8,7 @@
 
 namespace faro::simulation {
 
-/// As run_seed, for endpoints.
+/// Runs the plan of a seed, as run_seed does, for endpoints.
 RunReport run_channel_seed(uint64_t seed);
 
 }  // namespace faro::simulation

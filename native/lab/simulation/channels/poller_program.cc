@@ -119,7 +119,7 @@ void PollerProgram::take(const ChannelEvent& event) {
   if (dialled) end_dial(peers_, ledger_, over.index);
 }
 
-// Of channels that have closed: at any time later. The frames stay until then.
+// Channels that have closed are let go at any time later. The frames stay until then.
 void PollerProgram::let_go(bool all) {
   std::erase_if(over_, [&](const std::unique_ptr<Conversation>& conversation) {
     if (!all && !chance_.one_in(4)) return false;

@@ -39,7 +39,8 @@ const char* excuse_of(const ChurnLedger& ledger, uint32_t index, const Ending& e
       if (!names_node(ending.cause, number)) continue;
       if (ledger.fates[process].lost_at <= ending.at) return "node lost";
       if (of.too_late.contains(number)) return "node drained before the declaration";
-      // To a drained node who lets go of it is gone. The query keeps nobody from that once it has failed there.
+      // A node that lets go of a drained one is gone for that. The query keeps nobody from that
+      // once it has failed there.
       if (std::any_of(of.processes.begin(), of.processes.end(),
                       [&, one = process](const auto& each) {
                         const auto let_go = ledger.let_go.find({one, each.second});

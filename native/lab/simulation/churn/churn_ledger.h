@@ -62,7 +62,8 @@ struct ChurnLedger {
   std::map<std::pair<uint32_t, uint32_t>, base::Nanoseconds> let_go;
   std::string story;                        // what was decided, a line each
   std::map<std::string, uint64_t> changes;  // how often what happened
-  /// The same, and the queries, when what is drawn was over: all runs end alike (coordinator.h).
+  /// How often what happened, and the number of queries, when what is drawn was over: all runs end
+  /// alike (coordinator.h).
   struct Drawn {
     std::map<std::string, uint64_t> changes;
     size_t queries = 0;

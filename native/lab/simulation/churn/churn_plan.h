@@ -32,7 +32,7 @@ struct ChurnPlan {
 /// Whether the runs of a seed are of this kind.
 bool has_churn(uint64_t seed);
 
-/// The same for the same seed, everywhere.
+/// Draws a plan, which depends on the seed alone, everywhere.
 ChurnPlan draw_churn_plan(uint64_t seed);
 
 /// In a few lines, for whoever looks into a run.

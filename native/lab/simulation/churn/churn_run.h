@@ -7,7 +7,7 @@
 
 namespace faro::simulation {
 
-/// As run_seed.
+/// Runs the plan of a seed, as run_seed does, for a session that changes.
 RunReport run_churn_seed(uint64_t seed);
 
 /// A run of a cluster: with a fixed list (run_seed), or, for one seed in four, of a session that changes.

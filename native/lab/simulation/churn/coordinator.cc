@@ -104,7 +104,7 @@ void Coordinator::begin_query() {
   const std::vector<uint32_t> ready = members_.ready_together();
   if (ready.empty()) return;
   std::vector<uint32_t> numbers = workload::some_of(chance_, ready);
-  // Now and then the plan of the query is older than a drain: who begins it refuses.
+  // Now and then the plan of the query is older than a drain: the node that begins it refuses.
   for (const auto& [number, member] : members_.all()) {
     if (member.is_drained && member.is_ready && chance_.one_in(4) &&
         members_.know_each_other(*member.process, ready))

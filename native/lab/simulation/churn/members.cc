@@ -364,7 +364,7 @@ void Members::come_back(uint32_t number) {
   count("came back");
   comes_back_ = true;
   story(fmt::format("{} is killed, and comes back", killed.name()));
-  // Who was linked has to lose the former process before it can know the new one.
+  // A node that was linked has to lose the former process before it can know the new one.
   std::map<uint32_t, std::pair<uint32_t, bool>>
       before;  // by process: losses until now, and whether it was linked
   for (Process& process : processes_) {

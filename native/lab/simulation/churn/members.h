@@ -39,10 +39,10 @@ class Members {
   Process& process(uint32_t id) { return processes_[id]; }
   /// Numbers of those that queries may contain, once they are told of each other.
   std::vector<uint32_t> ready() const;
-  /// Of these, some that were told of each other.
+  /// Some of those that are ready, which were told of each other.
   std::vector<uint32_t> ready_together() const;
-  /// Has those that are ready linked with whom they have lost and who has come back: until then they refuse its queries. From
-  /// a fiber.
+  /// Has those that are ready linked with nodes that they have lost and that have come back: until
+  /// then they refuse its queries. From a fiber.
   void await_missing();
   bool know_each_other(const Process& process, const std::vector<uint32_t>& others) const;
   /// Numbers that nobody has, and of which no session knows: one that still has to remove the former process would take

@@ -96,7 +96,7 @@ class Process {
     bool is_dead = false;
     bool is_gone = false;
   };
-  // Of its membership, when note_links() looked last.
+  // What its membership was when note_links() looked last.
   struct SeenLinks {
     uint64_t changes = 0;
     std::set<uint32_t> nodes;

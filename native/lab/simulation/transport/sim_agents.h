@@ -33,14 +33,14 @@ class AgentTable {
   Nanoseconds next() const;
   /// The sum of the weights of those that are due now.
   uint64_t due_weight() const;
-  /// Of those that are due, the one at `chosen` in the sum of weights; nothing if that is beyond, and
-  /// `chosen` counts from there.
+  /// The one at `chosen` in the sum of weights of those that are due; nothing if that is beyond,
+  /// and `chosen` counts from there.
   std::optional<uint32_t> pick(uint64_t& chosen) const;
   /// The one that has been due longest, if that is longer than the knobs allow.
   std::optional<uint32_t> late() const;
 
   void run(uint32_t agent);
-  /// Of the agent that runs.
+  /// The group of the agent that runs.
   Group running_group() const noexcept { return running_group_; }
 
  private:

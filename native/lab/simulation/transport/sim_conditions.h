@@ -56,7 +56,7 @@ struct Conditions {
     constexpr uint32_t kWeights[] = {1, 1, 4, 16};
     return kWeights[random.below(std::size(kWeights))];
   }
-  /// When somebody of this group runs who is woken now.
+  /// When an agent of this group runs that is woken now.
   Nanoseconds draw_wake_up(Group group) const {
     return stalls.not_before(group, now + knobs.wake_up.draw(random));
   }

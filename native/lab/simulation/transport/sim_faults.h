@@ -45,7 +45,8 @@ class SimFaults {
   void cut(uint32_t from, uint32_t to, Wire wire, uint32_t deliveries) {
     breaks_[{from, to, wire}].push_back({Break::cut, deliveries});
   }
-  /// The same of a data connection that goes dark.
+  /// The data connection that carries the next delivery but `deliveries` from one node to another
+  /// goes dark by it.
   void darken(uint32_t from, uint32_t to, uint32_t deliveries) {
     breaks_[{from, to, Wire::data}].push_back({Break::dark, deliveries});
   }

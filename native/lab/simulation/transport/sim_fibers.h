@@ -42,7 +42,7 @@ class FiberTable {
   void look_at_waiters();
   /// The sum of the weights of those that can run now.
   uint64_t due_weight() const;
-  /// As AgentTable::pick.
+  /// Picks one that can run now, as AgentTable::pick does.
   std::optional<uint32_t> pick(uint64_t& chosen) const;
   /// Until it suspends or finishes. Returns whether it has finished.
   bool run(uint32_t fiber);

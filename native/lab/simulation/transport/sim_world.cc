@@ -147,7 +147,7 @@ bool World::step_inside() {
   clock_.now_ += random_.below(knobs_.step_cost_most + 1);
   for (;;) {
     fibers_.look_at_waiters();
-    // Who can run, by weight.
+    // Those that can run, by weight.
     const bool event_due = !events_.empty() && events_.next() <= now();
     const uint64_t event_weight = event_due ? event_weight_ : 0;
     const uint64_t total = fibers_.due_weight() + agents_.due_weight() + event_weight;
@@ -162,7 +162,7 @@ bool World::step_inside() {
   }
 }
 
-// One of those that are due: who has waited longest, if that is too long; else by chance.
+// One of those that are due: the one that has waited longest, if that is too long; else by chance.
 void World::run_one(uint64_t event_weight, uint64_t total) {
   ++steps_;
   const std::optional<AgentId> late_agent = agents_.late();

@@ -87,7 +87,7 @@ final class ClusterOptions {
     return home.resolve("build/flink");
   }
 
-  /** Of Flink: config.yaml. */
+  /** The folder of Flink's configuration: config.yaml. */
   Path conf() {
     return home.resolve("examples/flink/conf");
   }

@@ -63,7 +63,7 @@ final class LocalCluster implements AutoCloseable {
     return socket.getLocalPort();
   }
 
-  /** That of who submits jobs to it. */
+  /** The configuration of a client that submits jobs to it. */
   Configuration clientConfiguration() {
     // The planner has to know the scheduler, which is set there.
     Configuration configuration = GlobalConfiguration.loadConfiguration(options.conf().toString());

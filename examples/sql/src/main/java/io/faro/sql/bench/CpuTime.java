@@ -20,12 +20,15 @@ final class CpuTime {
   private final Map<Path, Long> taken = new HashMap<>(); // by thread, in ns
   private final Map<Path, String> names = new HashMap<>(); // the kernel's, of 15 characters
 
-  /** Of all threads but the JVM's compilers, in ns, so far: what they take depends on how warm the JVM is. */
+  /**
+   * The CPU time of all threads but the JVM's compilers, in ns, so far: what these take depends on
+   * how warm the JVM is.
+   */
   long all() {
     return sum(name -> !isCompiler(name));
   }
 
-  /** Of Faro's own threads, which carry and watch and are none of the JVM's. */
+  /** The CPU time of Faro's own threads, which carry and watch and are none of the JVM's. */
   long faro() {
     return sum(name -> name.startsWith(FARO));
   }

@@ -9,7 +9,10 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.zip.CRC32;
 
-/** Of a result: the same for equal rows in any order, whoever added up what is in them. */
+/**
+ * The checksum of a result, which is equal for equal rows in any order, whoever added up what is in
+ * them.
+ */
 final class ResultChecksum {
   private static final MathContext DIGITS = new MathContext(12); // of what is not exact
 

@@ -33,14 +33,14 @@ final class Carriers {
     };
   }
 
-  /** Of a configuration that a session was opened with, which has checked it. */
+  /** The settings of a configuration that a session was opened with, which has checked it. */
   private static CarrierSettings settings(SessionConfig config, List<String> sockets) {
     int rowLimit = bytes(config.get(Setting.ROW_LIMIT_BYTES));
     Duration limit = Duration.ofMillis(Long.parseLong(config.get(Setting.CONNECT_TIMEOUT_MS)));
     return new CarrierSettings(sockets, rowLimit, limit);
   }
 
-  /** As settings are written: digits, and perhaps a unit. */
+  /** A number of bytes as settings have it: digits, and perhaps a unit. */
   private static int bytes(String text) {
     String digits = text.replaceAll("\\D", "");
     int shift =

@@ -23,9 +23,10 @@ import picocli.CommandLine.Option;
 /** What describes a cluster and its data, to the shell and to each of its nodes. */
 public final class ClusterOptions {
   /**
-   * What holds unless the environment or {@code --set} says otherwise. All nodes are on this machine, with more
-   * workers than it has processors perhaps: who waits sleeps at once, and rings hold what a worker sends while another
-   * one runs. The limits are those of Faro; sockets read them, too ({@link Carriers}).
+   * What holds unless the environment or {@code --set} says otherwise. All nodes are on this
+   * machine, with more workers than it has processors perhaps: one that waits sleeps at once, and
+   * rings hold what a worker sends while another one runs. The limits are those of Faro; sockets
+   * read them, too ({@link Carriers}).
    */
   private static final Map<Setting, String> DEFAULTS =
       new EnumMap<>(
@@ -109,7 +110,7 @@ public final class ClusterOptions {
     };
   }
 
-  /** Of one node. */
+  /** The configuration of one node. */
   public SessionConfig config(int node, List<String> addresses) {
     return config(node, addresses, System.getenv());
   }
@@ -128,7 +129,7 @@ public final class ClusterOptions {
   }
 
   /**
-   * Of one node.
+   * What opens the carrier of one node.
    *
    * @param sockets where each node listens if rows go over sockets
    */
@@ -151,7 +152,7 @@ public final class ClusterOptions {
         .orElseThrow(() -> new SqlException("Faro has no setting " + key, null));
   }
 
-  /** The same options as a command line. */
+  /** These options as a command line. */
   List<String> arguments() {
     List<String> arguments =
         new ArrayList<>(

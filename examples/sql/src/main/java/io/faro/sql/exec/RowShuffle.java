@@ -15,7 +15,7 @@ public interface RowShuffle {
   /** Sends a row to one worker, waiting for room; nothing if that worker has stopped. */
   void send(int receiver, Object[] row) throws InterruptedException;
 
-  /** The same to all workers. */
+  /** Sends a row to all workers. */
   void broadcast(Object[] row) throws InterruptedException;
 
   /** This worker sends no more rows. */
@@ -27,7 +27,7 @@ public interface RowShuffle {
   /** {@link Outcome#DONE}: {@link #get} is the next row; else WOULD_WAIT or END_OF_STREAM. */
   Outcome tryNext();
 
-  /** The same, waiting for rows. */
+  /** Steps to the next row, waiting for it. */
   Outcome next() throws InterruptedException;
 
   /** The row that was found last; may be called once. */

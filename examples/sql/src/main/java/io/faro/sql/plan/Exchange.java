@@ -66,7 +66,7 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     return of(input, distribution, false);
   }
 
-  /** The same, {@linkplain #isKept kept}. */
+  /** An exchange of the input that is {@linkplain #isKept kept}. */
   static Exchange kept(RelNode input, RelDistribution distribution) {
     return of(input, distribution, true);
   }

@@ -24,7 +24,10 @@ public record CarrierSettings(
     this(nodes, rowLimitBytes, connectLimit, CAUSE_LIMIT, CHECK_MS);
   }
 
-  /** Those of a node. Who waits sleeps at once, as over Faro in this engine: there may be more workers than processors. */
+  /**
+   * The settings of a node. A worker that waits sleeps at once, as over Faro in this engine: there
+   * may be more workers than processors.
+   */
   SocketsSettings of(Session session) {
     int workers = session.workers().size();
     return new SocketsSettings(nodes, session.node(), workers, rowLimitBytes, false, connectLimit, 0, checkMs);

@@ -61,7 +61,7 @@ public record Attribute(String name, SqlTypeName type, int precision, int scale,
     return digits == null ? otherwise : Integer.parseInt(digits);
   }
 
-  /** The same, and may be null. */
+  /** This attribute, which may be null, too. */
   Attribute orNull() {
     return new Attribute(name, type, precision, scale, true);
   }
@@ -77,7 +77,7 @@ public record Attribute(String name, SqlTypeName type, int precision, int scale,
     builder.nullable(nullable);
   }
 
-  /** As {@link #parse} reads it. */
+  /** The text that {@link #parse} reads. */
   @Override
   public String toString() {
     String digits = scale >= 0 ? "(" + precision + "," + scale + ")" : "";

@@ -35,7 +35,7 @@ public final class Tpcc {
 
   private Tpcc() {}
 
-  /** Of that many warehouses; 0.3 are three districts of one. */
+  /** The tables of that many warehouses; 0.3 are three districts of one. */
   public static Map<String, Table> tables(double warehouses) {
     int districts = (int) Math.max(1, Math.round(warehouses * DISTRICTS));
     double each = (double) districts * PER_DISTRICT;

@@ -24,7 +24,7 @@ import org.apache.calcite.sql.type.SqlTypeName;
 import org.duckdb.DuckDBAppender;
 import org.duckdb.DuckDBConnection;
 
-/** The same tables in DuckDB, a database that nobody here wrote. */
+/** The cluster's tables in DuckDB, a database that nobody here wrote. */
 final class Reference {
   private static final int PLACES = 6;
   private static final int DIGITS = 12;

@@ -161,7 +161,7 @@ class SocketsTest {
     }
   }
 
-  /** Of one node, too, where the rows are not written for anybody. */
+  /** This holds on one node, too, where the rows are not written for anybody. */
   @ParameterizedTest(name = "over {0}")
   @ValueSource(strings = {Carriers.FARO, Carriers.SOCKETS})
   void aRowThatIsTooLargeToBeBroadcastIsRefusedByTheLimit(String carrier) {

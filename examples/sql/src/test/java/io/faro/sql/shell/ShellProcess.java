@@ -90,7 +90,7 @@ public final class ShellProcess implements AutoCloseable {
     return Pattern.compile(", ").splitAsStream(pids.group(1)).map(Long::valueOf).toList();
   }
 
-  /** As Ctrl-C at a terminal: the signal reaches all processes. */
+  /** Does what Ctrl-C at a terminal does: the signal reaches all processes. */
   void interrupt() throws IOException, InterruptedException {
     signal("INT", process.pid());
     for (ProcessHandle child : process.children().toList()) {

@@ -137,7 +137,10 @@ class ShellTest {
     assertEquals(pids, expectRegions());
   }
 
-  /** All line items of a supplier meet, and who finds how many results are different has to hold them. */
+  /**
+   * All line items of a supplier meet, and the worker that finds how many results are different has
+   * to hold them.
+   */
   @Test
   void aWorkerWithoutMemoryFailsTheQueryEverywhereAndTheNextOneRuns() throws Exception {
     shell.type(
