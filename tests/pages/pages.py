@@ -8,6 +8,8 @@
   - Every INV-n and HC-n that is cited anywhere is a heading of native/DESIGN.md.
   - No file, or no page, uses a word of words.list, which says what to write instead. Nor does any source below the session
     use a word that is only for those above.
+  - No comment of a source begins by leaning on the one above it ("The same …", "As X …", "Of the …"): an editor shows it alone.
+  - No line of a public header or of the Java modules is wider than 100 columns.
 """
 
 import re
@@ -30,6 +32,12 @@ ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|^\s*\[[^\]]+\]:\s*(\S+)|(?:href|src)=\"([^\"]+)\"")
 # Modules that know nothing of numbered nodes; base/ reads the settings of all, lab/ and command/ stand above all.
 BELOW_THE_SESSION = re.compile(r"native/(?!(?:base|c|command|include|lab|node|session|shuffle)/).*\.(?:h|cc)")
+# What a line of a comment says, and how a comment must not begin. ("As if", "as long as" and the like lean on nothing.)
+COMMENT = re.compile(r"\s*(?://[/!]?<?|/\*\*?|\*(?!/))(?:\s+(.*)|$)")
+LEANING = re.compile(r"(?:The same|Of|As(?! (?:if|long|many|much|soon) )|Likewise|Ditto)\b")
+NOT_YET = ("native/shuffle/send/", "native/shuffle/operation/")  # are being rewritten, and their comments with them
+PUBLIC = re.compile(r"native/include/.*\.h|java/[\w-]+/src/main/.*\.java")
+COLUMNS = 100
 INLINE_CODE = re.compile(r"`[^`]*`")
 CITED = re.compile(r"\b(?:INV|HC)-\d+\b")
 NAMED_SOURCE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cc|def|java|py))`")
@@ -109,7 +117,15 @@ class Project:
                 yield path
 
     def mistakes(self, words):
-        found = (self._links(), self._named_pages(), self._named_sources(), self._citations(), self._words(words))
+        found = (
+            self._links(),
+            self._named_pages(),
+            self._named_sources(),
+            self._citations(),
+            self._words(words),
+            self._leaning_comments(),
+            self._wide_lines(),
+        )
         return sorted({mistake for kind in found for mistake in kind})
 
     def _why_not(self, path, anchor):
@@ -183,6 +199,24 @@ class Project:
             for cited in CITED.findall(part):
                 if cited.lower() not in known:
                     yield Mistake(name, line, f"{cited} is no heading of {DESIGN}")
+
+    def _leaning_comments(self):
+        goes_on = False  # whether a comment has begun above the line
+        for name, line, part in self._lines():
+            comment = COMMENT.match(part) if name.endswith((".h", ".c", ".cc", ".java")) else None
+            if comment is None or line == 1 or part.lstrip().startswith("/*"):
+                goes_on = False
+            said = comment.group(1) if comment else None
+            if not said:
+                continue
+            if not goes_on and not name.startswith(NOT_YET) and (begin := LEANING.match(said)):
+                yield Mistake(name, line, f'a comment begins "{begin.group()}": say what it is about, it is read alone')
+            goes_on = True
+
+    def _wide_lines(self):
+        for name, line, part in self._lines():
+            if len(part) > COLUMNS and PUBLIC.fullmatch(name):
+                yield Mistake(name, line, f"{len(part)} columns: at most {COLUMNS}")
 
     def _words(self, words):
         for lines, unused in (

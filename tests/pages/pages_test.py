@@ -87,6 +87,35 @@ class PagesTest(unittest.TestCase):
         expected = [f'native/{folder}/a.cc:1: "nodes": ask the layer above' for folder in ("links", "transport/tcp")]
         self.assertEqual(expected, self.mistakes({**files, "native/links/README.md": "nodes\n"}, words))
 
+    def test_a_comment_that_leans_on_the_one_above(self):
+        for begin, said in (
+            ("The same", "The same of a node."),
+            ("As", "As run."),
+            ("Of", "Of the node."),
+            ("Likewise", "Likewise."),
+        ):
+            expected = f'a comment begins "{begin}": say what it is about, it is read alone'
+            self.assert_mistake(f"a.h:2: {expected}", {"a.h": f"int a;\n/// {said}\nint b;\n"})
+            self.assert_mistake(f"a.cc:1: {expected}", {"a.cc": f"  // {said}\n"})
+            self.assert_mistake(f"a.c:1: {expected}", {"a.c": f"/* {said} */\n"})
+            self.assert_mistake(f"A.java:2: {expected}", {"A.java": f"/**\n * {said}\n */\n"})
+            self.assert_mistake(f"A.java:3: {expected}", {"A.java": f"// End.\n}}\n/** {said} */\n"})
+            self.assert_mistake(f"A.java:2: {expected}", {"A.java": f"/* End. */\n/** {said} */\n"})
+
+    def test_a_comment_that_stands_alone(self):
+        files = {
+            "a.h": "/// Frees it.\n/// The same holds for b.\n/// As long as it lives\nint a;\n// As if it were.\nint b;\n",
+            "A.java": "/**\n * Frees it.\n *\n * Of the two, the first.\n */\nint x; // Of a.\n",
+            "a.md": "The same.\n",
+            "a.py": "# As above\n",
+        }
+        self.assertEqual([], self.mistakes(files))
+
+    def test_a_line_that_is_too_wide(self):
+        for name in ("native/include/faro/a.h", "java/faro/src/main/java/A.java"):
+            self.assert_mistake(f"{name}:2: 101 columns: at most 100", {name: "\n" + "x" * 101 + "\n" + "…" * 100 + "\n"})
+        self.assertEqual([], self.mistakes({"native/base/a.h": "x" * 101, "java/faro/src/test/java/A.java": "x" * 101}))
+
     def test_headings_that_are_the_same_are_counted(self):
         self.assertEqual([], self.mistakes({"a.md": "# b\n# b\n[1](#b) [2](#b-1)\n"}))
         self.assertEqual(1, len(self.mistakes({"a.md": "# b\n# b\n[3](#b-2)\n"})))
