@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace faro::send_path {
 namespace {
@@ -23,15 +25,13 @@ constexpr uint64_t kCallsPerMemoryLook = 8;
 
 }  // namespace
 
-Calls::Calls(const Plan& plan, Record& record)
+Calls::Calls(const Plan& plan, Record& record, Scene& scene)
     : plan_(plan),
       record_(record),
-      effects_(record),
-      world_(plan.delivery, effects_),
-      nodes_(plan, world_),
+      scene_(scene),
       claims_(plan.worker_count()),
       held_(plan.worker_count()) {
-  if (!nodes_.opened().ok()) rows_.violated("open: " + nodes_.opened().to_string());
+  if (!scene_.nodes().opened().ok()) rows_.violated("open: " + scene_.nodes().opened().to_string());
 }
 
 // --- what is noted
@@ -39,7 +39,7 @@ Calls::Calls(const Plan& plan, Record& record)
 void Calls::answer(Outcome outcome, const Status& status) {
   record_.note(Kind::answer, "{} {}", outcome_name(outcome),
                outcome == Outcome::failed ? code_name(status.code()) : "");
-  count(std::string("answer ") + outcome_name(outcome));
+  record_.count(std::string("answer ") + outcome_name(outcome));
 }
 
 // A call that was refused is no failure of its query.
@@ -49,29 +49,31 @@ void Calls::answer_of(OpenStage& stage, Outcome outcome, size_t rows) {
                                                    : stage.shuffle.status();
   record_.note(Kind::answer, "{} {} after {}", outcome_name(outcome), code_name(status.code()),
                rows);
-  count(std::string("answer ") + outcome_name(outcome));
+  record_.count(std::string("answer ") + outcome_name(outcome));
   const Category category = status.category();
   if (category == Category::query || category == Category::peer || category == Category::session)
     stage.query->failed = true;
 }
 
 void Calls::end_call(uint32_t worker, const OpenStage* stage) {
-  effects_.note_rings(world_, nodes_, plan_);
+  scene_.note_rings();
   for (const std::vector<HeldBatch>& batches : held_) {
     for (const HeldBatch& held : batches) {
       if (digest_of(held.batch) != held.digest)
-        rows_.violated(fmt::format("a batch that is held has changed by call {}", calls_));
+        rows_.violated(
+            fmt::format("a batch that is held has changed by call {}", record_.call_number()));
     }
   }
-  const WorkerMetrics metrics = nodes_.worker(worker).metrics();
-  effects_.note_worker(metrics);
-  if (metrics.frames_out_overflow > 0) tally_["frames in overflow"] = 1;
-  if (metrics.rows_dropped > 0) tally_["rows dropped"] = 1;
-  if (metrics.frames_spilled > 0) tally_["frames spilled"] = 1;
-  if (stage != nullptr) effects_.note_shuffle(stage->query->index, stage->shuffle.metrics());
-  if (calls_ % kCallsPerMemoryLook == 0) {
+  const WorkerMetrics metrics = scene_.nodes().worker(worker).metrics();
+  scene_.effects().note_worker(metrics);
+  if (metrics.frames_out_overflow > 0) record_.count("frames in overflow");
+  if (metrics.rows_dropped > 0) record_.count("rows dropped");
+  if (metrics.frames_spilled > 0) record_.count("frames spilled");
+  if (stage != nullptr)
+    scene_.effects().note_shuffle(stage->query->index, stage->shuffle.metrics());
+  if (record_.call_number() % kCallsPerMemoryLook == 0) {
     for (uint32_t node = 0; node < plan_.nodes; ++node)
-      effects_.note_memory(node, nodes_.session(node).metrics());
+      scene_.effects().note_memory(node, scene_.nodes().session(node).metrics());
   }
 }
 
@@ -85,21 +87,21 @@ void Calls::sent(const OpenStage& stage, uint32_t receiver, uint64_t number, siz
                  bool claimed) {
   rows_.sent(stage.way_to(receiver), number, bytes, claimed);
   if (bytes + (stage.plan->row_bytes == 0 ? sizeof(wire::RowLength) : 0) >
-      plan_.row_limit_of_frame())
-    count("rows above a frame");
+      plan_.settings.row_limit_of_frame())
+    record_.count("rows above a frame");
 }
 
 // --- queries
 
 void Calls::begin_query(QueryRun& query) {
-  begin("node {} begins query {}", query.plan->issuer, query.index);
-  query.id = nodes_.session(query.plan->issuer).begin_query();
+  record_.begin_call("node {} begins query {}", query.plan->issuer, query.index);
+  query.id = scene_.nodes().session(query.plan->issuer).begin_query();
   record_.note(Kind::answer, "{}", query.id.to_string());
   if (!plan_.changing) return;
   std::vector<uint32_t> workers;
   for (uint32_t w = 0; w < plan_.worker_count(); ++w) workers.push_back(w);
   for (uint32_t node = 0; node < plan_.nodes; ++node) {
-    const Status declared = nodes_.session(node).declare_query(query.id, workers);
+    const Status declared = scene_.nodes().session(node).declare_query(query.id, workers);
     answer(declared);
     query.failed |= !declared.ok();
   }
@@ -107,8 +109,8 @@ void Calls::begin_query(QueryRun& query) {
 
 std::unique_ptr<OpenStage> Calls::open(QueryRun& query, uint32_t stage, uint32_t worker) {
   const StagePlan& plan = query.plan->stages[stage];
-  begin("worker {} opens stage {} of query {}", worker, stage, query.index);
-  Result<Shuffle> opened = nodes_.worker(worker).open_shuffle(
+  record_.begin_call("worker {} opens stage {} of query {}", worker, stage, query.index);
+  Result<Shuffle> opened = scene_.nodes().worker(worker).open_shuffle(
       {query.id, stage, plan.row_bytes, plan.senders, plan.receivers, plan.format});
   answer(opened.status());
   if (opened.status().category() == Category::query) query.failed = true;
@@ -129,7 +131,7 @@ std::unique_ptr<OpenStage> Calls::open(QueryRun& query, uint32_t stage, uint32_t
 
 void Calls::close(OpenStage& stage) {
   if (std::exchange(stage.closed, true)) return;
-  begin("{} close", name_of(stage));
+  record_.begin_call("{} close", name_of(stage));
   const bool is_over =
       (!stage.sender || stage.finished) && (!stage.receiver || stage.ended || stage.stopped);
   if (!is_over) stage.query->failed = true;
@@ -146,15 +148,15 @@ void Calls::lose_claim(uint32_t worker, const QueryRun& query, uint32_t stage) {
 }
 
 void Calls::cancel(OpenStage& stage) {
-  begin("{} cancel", name_of(stage));
+  record_.begin_call("{} cancel", name_of(stage));
   answer(stage.shuffle.cancel("drawn"));
   stage.query->failed = true;
   end_call(stage.worker, &stage);
 }
 
 Outcome Calls::end_query(QueryRun& query, uint32_t worker, const Status& failure) {
-  begin("worker {} ends query {}: {}", worker, query.index, code_name(failure.code()));
-  Worker& at = nodes_.worker(worker);
+  record_.begin_call("worker {} ends query {}: {}", worker, query.index, code_name(failure.code()));
+  Worker& at = scene_.nodes().worker(worker);
   const Outcome outcome = failure.ok() ? at.end_query(query.id, Wait::none())
                                        : at.end_query(query.id, failure, Wait::none());
   answer(outcome, at.status());
@@ -168,8 +170,8 @@ Outcome Calls::end_query(QueryRun& query, uint32_t worker, const Status& failure
 // --- sending
 
 void Calls::send(OpenStage& stage, uint32_t receiver, size_t bytes, uint32_t rows, Wait wait) {
-  begin("{} send {} rows of {} bytes to {}{}", name_of(stage), rows, bytes, receiver,
-        name_of(wait));
+  record_.begin_call("{} send {} rows of {} bytes to {}{}", name_of(stage), rows, bytes, receiver,
+                     name_of(wait));
   Outcome outcome = Outcome::done;
   uint32_t done = 0;
   for (; done < rows; ++done) {
@@ -183,7 +185,7 @@ void Calls::send(OpenStage& stage, uint32_t receiver, size_t bytes, uint32_t row
 }
 
 void Calls::write(OpenStage& stage, uint32_t receiver, size_t bytes, Wait wait) {
-  begin("{} write {} bytes to {}{}", name_of(stage), bytes, receiver, name_of(wait));
+  record_.begin_call("{} write {} bytes to {}{}", name_of(stage), bytes, receiver, name_of(wait));
   const uint64_t number = ++row_number_;
   const auto fill = [&](std::byte* to) { write_row(number, {to, bytes}); };
   const Outcome outcome = stage.sender->write(receiver, bytes, fill, wait);
@@ -243,8 +245,8 @@ Sent Calls::send_as(OpenStage& stage, Typed how, uint32_t receiver, uint32_t cou
 
 void Calls::send_typed(OpenStage& stage, Typed how, uint32_t receiver, uint32_t rows, Wait wait) {
   static constexpr const char* kHow[] = {"send", "send_all", "write_all", "broadcast_all"};
-  begin("{} {} of {} typed rows to {}{}", name_of(stage), kHow[static_cast<int>(how)], rows,
-        receiver, name_of(wait));
+  record_.begin_call("{} {} of {} typed rows to {}{}", name_of(stage), kHow[static_cast<int>(how)],
+                     rows, receiver, name_of(wait));
   Sent answered;
   switch (stage.plan->row_bytes) {
     case 8:
@@ -262,7 +264,8 @@ void Calls::send_typed(OpenStage& stage, Typed how, uint32_t receiver, uint32_t 
 
 void Calls::multicast(OpenStage& stage, std::span<const uint32_t> receivers, size_t bytes,
                       Wait wait) {
-  begin("{} multicast {} bytes to {}{}", name_of(stage), bytes, receivers, name_of(wait));
+  record_.begin_call("{} multicast {} bytes to {}{}", name_of(stage), bytes, receivers,
+                     name_of(wait));
   const uint64_t number = ++row_number_;
   const Outcome outcome = stage.sender->multicast(receivers, make_row(number, bytes), wait);
   if (outcome == Outcome::done) {
@@ -273,7 +276,7 @@ void Calls::multicast(OpenStage& stage, std::span<const uint32_t> receivers, siz
 }
 
 void Calls::broadcast(OpenStage& stage, size_t bytes, Wait wait) {
-  begin("{} broadcast {} bytes{}", name_of(stage), bytes, name_of(wait));
+  record_.begin_call("{} broadcast {} bytes{}", name_of(stage), bytes, name_of(wait));
   const uint64_t number = ++row_number_;
   const Outcome outcome = stage.sender->broadcast(make_row(number, bytes), wait);
   if (outcome == Outcome::done) {
@@ -284,7 +287,7 @@ void Calls::broadcast(OpenStage& stage, size_t bytes, Wait wait) {
 }
 
 void Calls::begin_claim(OpenStage& stage, uint32_t receiver, size_t bytes, Wait wait) {
-  begin("{} claim {} bytes to {}{}", name_of(stage), bytes, receiver, name_of(wait));
+  record_.begin_call("{} claim {} bytes to {}{}", name_of(stage), bytes, receiver, name_of(wait));
   OpenClaim open{&stage, receiver, ++row_number_, {}, false};
   const Outcome outcome = stage.sender->claim(receiver, bytes, open.claim, wait);
   answer_of(stage, outcome, open.claim.data().size());
@@ -295,11 +298,11 @@ void Calls::begin_claim(OpenStage& stage, uint32_t receiver, size_t bytes, Wait 
 void Calls::commit_claim(uint32_t worker, size_t bytes) {
   OpenClaim& open = *claims_[worker];
   OpenStage& stage = *open.of;
-  begin("{} commit {} of {} bytes to {}", name_of(stage), bytes, open.claim.data().size(),
-        open.receiver);
+  record_.begin_call("{} commit {} of {} bytes to {}", name_of(stage), bytes,
+                     open.claim.data().size(), open.receiver);
   const std::span<std::byte> data = open.claim.data();
   if (!open.is_gone) write_row(open.number, data.first(std::min(bytes, data.size())));
-  if (bytes < data.size()) count("claims committed shorter");
+  if (bytes < data.size()) record_.count("claims committed shorter");
   const Status status = open.claim.commit(bytes);
   answer(status);
   if (status.ok() && !stage.closed) sent(stage, open.receiver, open.number, bytes, true);
@@ -311,21 +314,21 @@ void Calls::commit_claim(uint32_t worker, size_t bytes) {
 
 void Calls::abort_claim(uint32_t worker) {
   OpenStage& stage = *claims_[worker]->of;
-  begin("{} abort", name_of(stage));
-  count("claims given up");
+  record_.begin_call("{} abort", name_of(stage));
+  record_.count("claims given up");
   claims_[worker]->claim.abort();
   claims_[worker].reset();
   end_call(worker, &stage);
 }
 
 void Calls::flush(OpenStage& stage) {
-  begin("{} flush", name_of(stage));
+  record_.begin_call("{} flush", name_of(stage));
   answer_of(stage, stage.sender->flush(), 0);
   end_call(stage.worker, &stage);
 }
 
 Outcome Calls::finish(OpenStage& stage, Wait wait) {
-  begin("{} finish{}", name_of(stage), name_of(wait));
+  record_.begin_call("{} finish{}", name_of(stage), name_of(wait));
   const Outcome outcome = stage.sender->finish(wait);
   stage.finished |= outcome == Outcome::done;
   answer_of(stage, outcome, 0);
@@ -348,8 +351,9 @@ void Calls::take(OpenStage& stage, Batch& batch) {
 }
 
 Outcome Calls::receive(OpenStage& stage, std::optional<uint32_t> sender, bool keeps, Wait wait) {
-  begin("{} receive{}{}{}", name_of(stage), sender ? fmt::format(" from {}", *sender) : "",
-        keeps ? ", keeps" : "", name_of(wait));
+  record_.begin_call("{} receive{}{}{}", name_of(stage),
+                     sender ? fmt::format(" from {}", *sender) : "", keeps ? ", keeps" : "",
+                     name_of(wait));
   Batch batch;
   const Outcome outcome = sender ? stage.receiver->receive_from(*sender, batch, wait)
                                  : stage.receiver->receive(batch, wait);
@@ -374,20 +378,20 @@ Outcome Calls::receive(OpenStage& stage, std::optional<uint32_t> sender, bool ke
 }
 
 void Calls::release(uint32_t worker, size_t index) {
-  begin("worker {} releases batch {}", worker, index);
+  record_.begin_call("worker {} releases batch {}", worker, index);
   held_[worker][index].batch.release();
   held_[worker].erase(held_[worker].begin() + static_cast<ptrdiff_t>(index));
   end_call(worker);
 }
 
 void Calls::detach(uint32_t worker, size_t index) {
-  begin("worker {} detaches batch {}", worker, index);
+  record_.begin_call("worker {} detaches batch {}", worker, index);
   answer(held_[worker][index].batch.detach());
   end_call(worker);
 }
 
 void Calls::stop(OpenStage& stage) {
-  begin("{} stop", name_of(stage));
+  record_.begin_call("{} stop", name_of(stage));
   const Outcome outcome = stage.receiver->stop();
   if (outcome == Outcome::done) stage.stopped = true;
   answer_of(stage, outcome, 0);
@@ -395,14 +399,14 @@ void Calls::stop(OpenStage& stage) {
 }
 
 void Calls::look(uint32_t worker) {
-  begin("worker {} looks", worker);
-  Worker& at = nodes_.worker(worker);
+  record_.begin_call("worker {} looks", worker);
+  Worker& at = scene_.nodes().worker(worker);
   answer(at.wait_until([] { return false; }, Wait::none()), at.status());
   end_call(worker);
 }
 
 void Calls::call_nothing(uint32_t worker) {
-  begin("worker {} calls a sender of no shuffle", worker);
+  record_.begin_call("worker {} calls a sender of no shuffle", worker);
   const ShuffleSender none;
   const std::span<const std::byte> row = make_row(0, 8);
   RowClaim claim;
@@ -420,66 +424,6 @@ void Calls::call_nothing(uint32_t worker) {
              .outcome,
          typed.status());
   end_call(worker);
-}
-
-// --- what happens beside them
-
-void Calls::deliver(uint32_t port, uint32_t ring, uint32_t frames, bool reads) {
-  const auto ports = world_.ports();
-  if (ports.empty()) return;
-  Port& at = *ports[port % ports.size()];
-  const uint32_t of = ring % at.outgoing().ring_count();
-  begin("{} of {}>{} ring {}", reads ? "the read position" : fmt::format("{} frames", frames),
-        at.node(), at.peer_node(), of);
-  const bool moved = reads ? at.deliver_read(of) : at.deliver(of, frames);
-  record_.note(Kind::answer, "{}", moved ? "arrive" : "nothing arrives");
-}
-
-void Calls::deliver_all() {
-  begin("everything arrives");
-  world_.deliver_all();
-}
-
-void Calls::pass(base::Nanoseconds time) {
-  begin("{} us pass", time / 1000);
-  world_.pass(time);
-}
-
-void Calls::pump() {
-  begin("the network threads run");
-  world_.pump();
-  effects_.note_rings(world_, nodes_, plan_);
-}
-
-void Calls::hold(uint32_t port, bool held) {
-  const auto ports = world_.ports();
-  if (ports.empty()) return;
-  Port& at = *ports[port % ports.size()];
-  begin("{}>{} is {}", at.node(), at.peer_node(), held ? "held" : "held no more");
-  if (at.link() != nullptr) at.link()->hold(held);
-}
-
-void Calls::cut(uint32_t port, bool data) {
-  const auto ports = world_.ports();
-  if (ports.empty()) return;
-  Port& at = *ports[port % ports.size()];
-  begin("the {} connection of {} and {} is cut", data ? "data" : "control", at.node(),
-        at.peer_node());
-  count("cuts");
-  data ? at.cut() : nodes_.cut_control(at.node(), at.peer_node());
-}
-
-void Calls::kill(uint32_t node) {
-  begin("node {} dies", node);
-  count("deaths");
-  nodes_.kill(node);
-}
-
-void Calls::close_node(uint32_t node) {
-  begin("node {} closes", node);
-  count("closed sessions");
-  answer(nodes_.close(node));
-  effects_.note_rings(world_, nodes_, plan_);
 }
 
 }  // namespace faro::send_path

@@ -4,25 +4,18 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "faro/session.h"
-#include "sim/send_path/effects.h"
-#include "sim/send_path/nodes.h"
 #include "sim/send_path/plan.h"
 #include "sim/send_path/record.h"
 #include "sim/send_path/rows.h"
+#include "sim/send_path/scene.h"
 
 namespace faro::send_path {
-
-/// What programs were like, counted.
-using Tally = std::map<std::string, uint64_t>;
 
 /// A query of a program.
 struct QueryRun {
@@ -70,14 +63,11 @@ struct OpenClaim {
 /// Threads: one.
 class Calls {
  public:
-  Calls(const Plan& plan, Record& record);
+  Calls(const Plan& plan, Record& record, Scene& scene);
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
 
-  World& world() noexcept { return world_; }
-  Nodes& nodes() noexcept { return nodes_; }
   Rows& rows() noexcept { return rows_; }
-  Tally& tally() noexcept { return tally_; }
   std::vector<HeldBatch>& held(uint32_t worker) { return held_[worker]; }
   const std::optional<OpenClaim>& claim(uint32_t worker) const { return claims_[worker]; }
 
@@ -114,27 +104,11 @@ class Calls {
   /// Calls of a sender and a claim that are of no shuffle.
   void call_nothing(uint32_t worker);
 
-  // --- what happens beside them
-  void deliver(uint32_t port, uint32_t ring, uint32_t frames, bool reads);
-  void deliver_all();
-  void pass(base::Nanoseconds time);
-  void pump();
-  void hold(uint32_t port, bool held);
-  void cut(uint32_t port, bool data);
-  void kill(uint32_t node);
-  void close_node(uint32_t node);
-
  private:
-  template <typename... Args>
-  void begin(fmt::format_string<Args...> format, Args&&... args) {
-    record_.begin_call(fmt::format("{} ", ++calls_) +
-                       fmt::format(format, std::forward<Args>(args)...));
-  }
   void answer(Outcome outcome, const Status& status);
   void answer_of(OpenStage& stage, Outcome outcome, size_t rows);
   void answer(const Status& status) { record_.note(Kind::answer, "{}", code_name(status.code())); }
   void end_call(uint32_t worker, const OpenStage* stage = nullptr);
-  void count(const std::string& what, uint64_t by = 1) { tally_[what] += by; }
   std::span<const std::byte> make_row(uint64_t number, size_t bytes);
   void sent(const OpenStage& stage, uint32_t receiver, uint64_t number, size_t bytes,
             bool claimed = false);
@@ -145,16 +119,12 @@ class Calls {
 
   const Plan& plan_;
   Record& record_;
-  Effects effects_;
-  World world_;
-  Nodes nodes_;
+  Scene& scene_;
   Rows rows_;
-  Tally tally_;
   std::vector<std::optional<OpenClaim>> claims_;  // by worker
   std::vector<std::vector<HeldBatch>> held_;      // by worker
   std::vector<std::byte> row_;
   uint64_t row_number_ = 0;
-  uint64_t calls_ = 0;
 };
 
 }  // namespace faro::send_path

@@ -74,7 +74,8 @@ void Effects::note_local(uint32_t node, uint32_t number, transport::Outgoing& ri
 }
 
 void Effects::note_rings(World& world, Nodes& nodes, const Plan& plan) {
-  const uint32_t local = plan.workers_per_node * plan.workers_per_node * plan.rings_per_lane;
+  const uint32_t local =
+      plan.workers_per_node * plan.workers_per_node * plan.settings.rings_per_lane;
   for (uint32_t node = 0; node < plan.nodes; ++node) {
     if (!nodes.is_there(node)) continue;
     for (uint32_t ring = 0; ring < local; ++ring)

@@ -15,6 +15,7 @@ std::string address_of(uint32_t node) { return "node" + std::to_string(node) + "
 Result<base::Settings> settings_of(const Plan& plan, uint32_t node) {
   std::string addresses;
   for (uint32_t n = 0; n < plan.nodes; ++n) addresses += (n == 0 ? "" : ",") + address_of(n);
+  const NodeSettings& drawn = plan.settings;
   Config config;
   Status failure;
   const auto set = [&](const char* name, auto value) {
@@ -30,16 +31,16 @@ Result<base::Settings> settings_of(const Plan& plan, uint32_t node) {
   set("kernel.scatter", "scalar");
   set("connect.timeout_ms", uint64_t{1000});
   set("liveness.timeout_ms", uint64_t{4000});
-  set("ring.bytes", uint64_t{plan.ring_bytes});
-  set("ring.per_lane", uint64_t{plan.rings_per_lane});
-  set("transfer.threshold_bytes", plan.threshold);
-  set("row.limit_bytes", plan.row_limit);
-  set("shuffle.limit", uint64_t{plan.shuffle_limit});
-  set("overflow.memory_bytes", plan.overflow_memory);
-  set("overflow.file_bytes", plan.overflow_file);
-  set("overflow.query_limit_bytes", plan.query_limit);
-  set("drain.delay_us", uint64_t{plan.drain_delay_us});
-  set("wait.yields", uint64_t{plan.wait_yields});
+  set("ring.bytes", uint64_t{drawn.ring_bytes});
+  set("ring.per_lane", uint64_t{drawn.rings_per_lane});
+  set("transfer.threshold_bytes", drawn.threshold);
+  set("row.limit_bytes", drawn.row_limit);
+  set("shuffle.limit", uint64_t{drawn.shuffle_limit});
+  set("overflow.memory_bytes", drawn.overflow_memory);
+  set("overflow.file_bytes", drawn.overflow_file);
+  set("overflow.query_limit_bytes", drawn.query_limit);
+  set("drain.delay_us", uint64_t{drawn.drain_delay_us});
+  set("wait.yields", uint64_t{drawn.wait_yields});
   set("wait.sleep_ms", uint64_t{1});
   if (!failure.ok()) return failure;
   return base::Settings::resolve(config);
@@ -69,7 +70,7 @@ Status Nodes::open(const Plan& plan, uint32_t number) {
   if (!settings.ok()) return settings.status();
   auto network = std::make_unique<ManualNetwork>(world_, number, 0, address_of(number));
   node.network = network.get();
-  node.disk.limit_bytes = plan.overflow_file;
+  node.disk.limit_bytes = plan.settings.overflow_file;
   node::NodeEnvironment environment;
   environment.network = std::move(network);
   environment.make_waiter = [this] { return std::make_unique<ManualWaiter>(world_); };

@@ -24,8 +24,8 @@ std::vector<uint32_t> draw_workers(Chance& chance, uint32_t count) {
   return workers;
 }
 
-uint32_t draw_width(Chance& chance, const Plan& plan) {
-  const uint32_t frame = plan.row_limit_of_frame();
+uint32_t draw_width(Chance& chance, const NodeSettings& settings) {
+  const uint32_t frame = settings.row_limit_of_frame();
   switch (chance.below(10)) {
     case 0:
     case 1:
@@ -44,31 +44,32 @@ uint32_t draw_width(Chance& chance, const Plan& plan) {
 
 StagePlan draw_stage(Chance& chance, const Plan& plan) {
   StagePlan stage;
-  stage.row_bytes = draw_width(chance, plan);
+  stage.row_bytes = draw_width(chance, plan.settings);
   stage.senders = draw_workers(chance, plan.worker_count());
   stage.receivers = draw_workers(chance, plan.worker_count());
   if (chance.one_in(4)) stage.format = std::string(chance.between(1, 40), 'f');
   return stage;
 }
 
-void draw_settings(Chance& chance, Plan& plan) {
-  plan.ring_bytes = one_of<uint32_t>(chance, {4096, 4096, 4096, 8192, 16384, 65536});
-  plan.rings_per_lane = one_of<uint32_t>(chance, {1, 1, 2, 3});
-  const uint32_t ring = plan.ring_bytes;
-  plan.threshold = one_of<uint64_t>(chance, {0, 64, ring / 8, ring / 4, ring / 2, ring / 2});
-  plan.overflow_memory = one_of<uint64_t>(chance, {0, ring, 4 * ring, 1 << 20, 1 << 20, 1 << 20});
-  plan.overflow_file = one_of<uint64_t>(chance, {0, 8 * ring, 1 << 22, 1 << 22});
+NodeSettings draw_settings(Chance& chance) {
+  NodeSettings settings;
+  settings.ring_bytes = one_of<uint32_t>(chance, {4096, 4096, 4096, 8192, 16384, 65536});
+  settings.rings_per_lane = one_of<uint32_t>(chance, {1, 1, 2, 3});
+  const uint32_t ring = settings.ring_bytes;
+  settings.threshold = one_of<uint64_t>(chance, {0, 64, ring / 8, ring / 4, ring / 2, ring / 2});
+  settings.overflow_memory =
+      one_of<uint64_t>(chance, {0, ring, 4 * ring, 1 << 20, 1 << 20, 1 << 20});
+  settings.overflow_file = one_of<uint64_t>(chance, {0, 8 * ring, 1 << 22, 1 << 22});
   if (chance.one_in(8)) {  // all of it is soon used
-    plan.overflow_memory = chance.between(256, ring);
-    plan.overflow_file = 0;
+    settings.overflow_memory = chance.between(256, ring);
+    settings.overflow_file = 0;
   }
-  plan.query_limit = chance.one_in(6) ? chance.between(512, 8 * ring) : 0;
-  plan.row_limit = one_of<uint64_t>(chance, {4 * ring, 4 * ring, 1 << 20});
-  plan.shuffle_limit = chance.one_in(8) ? 4 : 64;
-  plan.drain_delay_us = one_of<uint32_t>(chance, {0, 1, 100, 1000});
-  plan.wait_yields = one_of<uint32_t>(chance, {0, 1, 4});
-  plan.delivery = one_of(chance, {Delivery::shared, Delivery::told, Delivery::batched});
-  plan.changing = chance.one_in(5);
+  settings.query_limit = chance.one_in(6) ? chance.between(512, 8 * ring) : 0;
+  settings.row_limit = one_of<uint64_t>(chance, {4 * ring, 4 * ring, 1 << 20});
+  settings.shuffle_limit = chance.one_in(8) ? 4 : 64;
+  settings.drain_delay_us = one_of<uint32_t>(chance, {0, 1, 100, 1000});
+  settings.wait_yields = one_of<uint32_t>(chance, {0, 1, 4});
+  return settings;
 }
 
 Mood draw_mood(Chance& chance) {
@@ -108,7 +109,9 @@ Plan draw_plan(uint64_t seed) {
   plan.seed = seed;
   plan.nodes = one_of<uint32_t>(chance, {1, 2, 2, 2, 3});
   plan.workers_per_node = plan.nodes == 1 ? 2 : one_of<uint32_t>(chance, {1, 1, 2});
-  draw_settings(chance, plan);
+  plan.settings = draw_settings(chance);
+  plan.delivery = one_of(chance, {Delivery::shared, Delivery::told, Delivery::batched});
+  plan.changing = chance.one_in(5);
   const uint64_t queries = chance.between(1, 3);
   plan.at_once = static_cast<uint32_t>(chance.between(1, 2));
   for (uint64_t q = 0; q < queries; ++q) {
@@ -125,15 +128,20 @@ Plan draw_plan(uint64_t seed) {
   return plan;
 }
 
+std::string NodeSettings::to_string() const {
+  return fmt::format(
+      "rings of {} bytes, {} per lane, threshold {}, overflow {} + {} (a query {}), rows up to {}, "
+      "{} shuffles, drain {} us, {} yields",
+      ring_bytes, rings_per_lane, threshold, overflow_memory, overflow_file, query_limit, row_limit,
+      shuffle_limit, drain_delay_us, wait_yields);
+}
+
 std::string Plan::to_string() const {
   static constexpr const char* kDeliveries[] = {"shared", "told", "batched"};
-  std::string text = fmt::format(
-      "program {}: {} nodes of {} workers, rings of {} bytes, {} per lane, threshold {}, overflow "
-      "{} "
-      "+ {} (a query {}), rows up to {}, {} shuffles, drain {} us, {} yields, {}{}, {} calls\n",
-      seed, nodes, workers_per_node, ring_bytes, rings_per_lane, threshold, overflow_memory,
-      overflow_file, query_limit, row_limit, shuffle_limit, drain_delay_us, wait_yields,
-      kDeliveries[static_cast<int>(delivery)], changing ? ", nodes change" : "", calls);
+  std::string text =
+      fmt::format("program {}: {} nodes of {} workers, {}, {}{}, {} calls\n", seed, nodes,
+                  workers_per_node, settings.to_string(), kDeliveries[static_cast<int>(delivery)],
+                  changing ? ", nodes change" : "", calls);
   for (size_t q = 0; q < queries.size(); ++q) {
     text += fmt::format("  query {} of node {}{}\n", q, queries[q].issuer,
                         queries[q].opens_late ? ", opened late" : "");

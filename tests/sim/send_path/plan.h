@@ -39,10 +39,8 @@ struct Mood {
   uint32_t trouble = 1;  // stops, cancels, cuts, losses, mistakes
 };
 
-struct Plan {
-  uint64_t seed = 0;
-  uint32_t nodes = 2;
-  uint32_t workers_per_node = 1;
+/// What the nodes of a program are set to, all of them alike.
+struct NodeSettings {
   uint32_t ring_bytes = 4096;
   uint32_t rings_per_lane = 1;
   uint64_t threshold = 0;
@@ -53,6 +51,17 @@ struct Plan {
   uint32_t shuffle_limit = 64;
   uint32_t drain_delay_us = 0;
   uint32_t wait_yields = 0;
+
+  /// The largest payload of a frame of one row, as DESIGN.md has it.
+  uint32_t row_limit_of_frame() const { return ring_bytes / 4 - 16; }
+  std::string to_string() const;
+};
+
+struct Plan {
+  uint64_t seed = 0;
+  uint32_t nodes = 2;
+  uint32_t workers_per_node = 1;
+  NodeSettings settings;
   Delivery delivery = Delivery::shared;
   bool changing = false;  // cluster.node_limit
   std::vector<QueryPlan> queries;
@@ -62,8 +71,6 @@ struct Plan {
   bool ends_in_order = true;  // else what is open at the end is closed as it is
 
   uint32_t worker_count() const { return nodes * workers_per_node; }
-  /// The largest payload of a frame of one row, as DESIGN.md has it.
-  uint32_t row_limit_of_frame() const { return ring_bytes / 4 - 16; }
   std::string to_string() const;
 };
 

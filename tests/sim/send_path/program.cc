@@ -13,7 +13,10 @@ constexpr base::Nanoseconds kRound = 5'000'000;
 }  // namespace
 
 Program::Program(const Plan& plan, Record& record)
-    : plan_(plan), chance_(workload::mix(plan.seed, 0x43414c4c)), calls_(plan, record) {}
+    : plan_(plan),
+      chance_(workload::mix(plan.seed, 0x43414c4c)),
+      scene_(plan, record),
+      calls_(plan, record, scene_) {}
 
 Program::~Program() {
   for (uint32_t worker = 0; worker < plan_.worker_count(); ++worker) give_back(worker);
@@ -31,8 +34,8 @@ void Program::run() {
 
 // Nothing is open: where nodes change, the others forget their rings to it.
 void Program::end_a_node() {
-  calls_.close_node(static_cast<uint32_t>(chance_.below(plan_.nodes)));
-  calls_.pump();
+  scene_.close_node(static_cast<uint32_t>(chance_.below(plan_.nodes)));
+  scene_.pump();
   for (uint32_t worker = 0; worker < plan_.worker_count(); ++worker) calls_.look(worker);
 }
 
@@ -57,7 +60,7 @@ void Program::begin_query() {
       if (sends || !begun.plan->opens_late) (void)open(begun, stage, worker);
     }
   }
-  if (!chance_.one_in(4)) calls_.pump();
+  if (!chance_.one_in(4)) scene_.pump();
 }
 
 bool Program::open(QueryRun& query, uint32_t stage, uint32_t worker) {
@@ -90,7 +93,7 @@ void Program::give_back(uint32_t worker) {
 
 void Program::end_in_order(QueryRun& query) {
   if (query.over) return;
-  for (uint32_t node = 0; node < plan_.nodes * plan_.nodes; ++node) calls_.hold(node, false);
+  for (uint32_t node = 0; node < plan_.nodes * plan_.nodes; ++node) scene_.hold(node, false);
   for (uint32_t stage = 0; stage < query.plan->stages.size(); ++stage) {
     for (uint32_t worker = 0; worker < plan_.worker_count() && !query.failed; ++worker) {
       if (open(query, stage, worker)) continue;
@@ -106,9 +109,9 @@ void Program::end_in_order(QueryRun& query) {
     for (uint32_t worker = 0; round == gives_back && worker < plan_.worker_count(); ++worker)
       give_back(worker);
     is_over = go_on_ending(query) && round >= gives_back;
-    calls_.deliver_all();
-    calls_.pump();
-    calls_.pass(kRound);
+    scene_.deliver_all();
+    scene_.pump();
+    scene_.pass(kRound);
   }
   for (const auto& stage : stages_) {
     if (stage->query == &query) calls_.close(*stage);
@@ -148,9 +151,9 @@ void Program::end_parts(QueryRun& query) {
       all &= ended[worker];
     }
     if (all) break;
-    calls_.deliver_all();
-    calls_.pump();
-    calls_.pass(kRound);
+    scene_.deliver_all();
+    scene_.pump();
+    scene_.pass(kRound);
   }
 }
 
@@ -171,7 +174,7 @@ uint32_t Program::draw_receiver(const OpenStage& stage) {
 
 size_t Program::draw_length(const OpenStage& stage) {
   if (stage.plan->row_bytes != 0) return stage.plan->row_bytes;
-  const uint64_t frame = plan_.row_limit_of_frame();
+  const uint64_t frame = plan_.settings.row_limit_of_frame();
   switch (chance_.below(12)) {
     case 0:
       return 0;
@@ -184,7 +187,7 @@ size_t Program::draw_length(const OpenStage& stage) {
     case 5:
       return chance_.between(frame + 1, 3 * frame);
     case 6:
-      return chance_.between(plan_.ring_bytes / 2, 2 * plan_.ring_bytes);
+      return chance_.between(plan_.settings.ring_bytes / 2, 2 * plan_.settings.ring_bytes);
     default:
       return chance_.below(100);
   }
@@ -247,7 +250,7 @@ void Program::act() {
     default:
       if (either != nullptr) trouble(*either);
   }
-  if (!chance_.one_in(4)) calls_.pump();
+  if (!chance_.one_in(4)) scene_.pump();
 }
 
 void Program::send(OpenStage& stage) {
@@ -267,7 +270,7 @@ void Program::send_many(OpenStage& stage) {
   }
   const size_t bytes = draw_length(stage);
   // While batches are held there is no end to what overflow takes.
-  rows = std::min(rows, static_cast<uint32_t>(16 * plan_.ring_bytes / (bytes + 1)) + 2);
+  rows = std::min(rows, static_cast<uint32_t>(16 * plan_.settings.ring_bytes / (bytes + 1)) + 2);
   calls_.send(stage, draw_receiver(stage), bytes, rows, Wait::none());
 }
 
@@ -328,16 +331,16 @@ void Program::move_world() {
   const auto ring = static_cast<uint32_t>(chance_.below(16));
   switch (chance_.below(6)) {
     case 0:
-      return calls_.pass(chance_.between(1, chance_.one_in(4) ? 2'000'000 : 400'000));
+      return scene_.pass(chance_.between(1, chance_.one_in(4) ? 2'000'000 : 400'000));
     case 1:
-      return calls_.deliver(port, ring, 0, true);
+      return scene_.deliver(port, ring, 0, true);
     case 2:
     case 3:
-      return calls_.deliver(port, ring, static_cast<uint32_t>(chance_.between(1, 4)), false);
+      return scene_.deliver(port, ring, static_cast<uint32_t>(chance_.between(1, 4)), false);
     case 4:
-      return calls_.pump();
+      return scene_.pump();
     default:
-      return calls_.deliver_all();
+      return scene_.deliver_all();
   }
 }
 
@@ -349,7 +352,7 @@ void Program::trouble(OpenStage& stage) {
       if (stage.receiver) calls_.stop(stage);
       break;
     case 3:
-      calls_.hold(static_cast<uint32_t>(chance_.below(16)), !chance_.one_in(2));
+      scene_.hold(static_cast<uint32_t>(chance_.below(16)), !chance_.one_in(2));
       break;
     case 4:
     case 5:
@@ -385,12 +388,12 @@ void Program::trouble(OpenStage& stage) {
 void Program::lose_something() {
   const bool is_node = !has_lost_ && plan_.nodes > 1 && chance_.one_in(5);
   if (!is_node) {
-    calls_.cut(static_cast<uint32_t>(chance_.below(16)), !chance_.one_in(3));
+    scene_.cut(static_cast<uint32_t>(chance_.below(16)), !chance_.one_in(3));
     return;
   }
   has_lost_ = true;
   const auto node = static_cast<uint32_t>(chance_.below(plan_.nodes));
-  chance_.one_in(2) ? calls_.kill(node) : calls_.close_node(node);
+  chance_.one_in(2) ? scene_.kill(node) : scene_.close_node(node);
 }
 
 void Program::mistake(OpenStage& stage) {
@@ -403,8 +406,8 @@ void Program::mistake(OpenStage& stage) {
     case 0:
       return calls_.send(stage, none, bytes, 1, Wait::none());
     case 1:
-      return calls_.send(stage, 0, bytes + 1 + (chance_.one_in(2) ? plan_.row_limit : 0), 1,
-                         Wait::none());
+      return calls_.send(stage, 0, bytes + 1 + (chance_.one_in(2) ? plan_.settings.row_limit : 0),
+                         1, Wait::none());
     case 2: {
       const uint32_t twice[] = {0, 0};
       return calls_.multicast(stage, twice, bytes, Wait::none());

@@ -8,6 +8,7 @@
 
 #include "sim/send_path/calls.h"
 #include "sim/send_path/plan.h"
+#include "sim/send_path/scene.h"
 
 namespace faro::send_path {
 
@@ -25,7 +26,6 @@ class Program {
   /// The first rule that was broken; empty: none was.
   const std::string& violation() { return calls_.rows().violation(); }
   const Rows& rows() { return calls_.rows(); }
-  const Tally& tally() { return calls_.tally(); }
 
  private:
   // --- queries
@@ -64,6 +64,7 @@ class Program {
   Chance chance_;
   std::vector<std::unique_ptr<QueryRun>> queries_;
   std::vector<std::unique_ptr<OpenStage>> stages_;
+  Scene scene_;
   Calls calls_;
   bool has_lost_ = false;  // a node
 };

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,16 +31,21 @@ struct Marked {
   uint16_t digest = 0;  // of everything up to here
 };
 
+/// What programs were like, counted.
+using Tally = std::map<std::string, uint64_t>;
+
 /// Threads: one.
 class Record {
  public:
   /// `keeps_text`: for people. Without it only the digests are kept.
   Record(LeftOut left_out, bool keeps_text) : left_out_(left_out), keeps_text_(keeps_text) {}
 
-  /// Everything that follows is of this call.
-  void begin_call(std::string call) {
+  /// Everything that follows is of this call, the next by number.
+  template <typename... Args>
+  void begin_call(fmt::format_string<Args...> format, Args&&... args) {
     end_call();
-    text_ = std::move(call);
+    text_ = fmt::format("{} ", call_number());
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
     text_ += '\n';
     call_bytes_ = text_.size();
   }
@@ -71,8 +78,14 @@ class Record {
     explained_.clear();
   }
 
+  /// That happened, or was so, once more; no part of the digest.
+  void count(const std::string& what) { ++tally_[what]; }
+
+  /// The call of now; the first is 1.
+  uint64_t call_number() const noexcept { return marked_.size() + 1; }
   uint64_t digest() const noexcept { return digest_; }
   const std::vector<Marked>& calls() const noexcept { return marked_; }
+  const Tally& tally() const noexcept { return tally_; }
   bool keeps_text() const noexcept { return keeps_text_; }
 
  private:
@@ -83,6 +96,7 @@ class Record {
   std::string explained_;
   size_t call_bytes_ = 0;  // of text_, what was called
   std::vector<Marked> marked_;
+  Tally tally_;
 };
 
 }  // namespace faro::send_path

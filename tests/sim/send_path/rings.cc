@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "ring/doorbell.h"
@@ -13,8 +12,6 @@
 
 namespace faro::send_path {
 namespace {
-
-constexpr std::align_val_t kRingAlignment{64};
 
 const transport::Capabilities& capabilities_of_all() {
   static constexpr transport::Capabilities kCapabilities{.name = "manual", .mends = wire::kMends};
@@ -190,24 +187,14 @@ std::unique_ptr<transport::Transport> make_transport(World& world, uint32_t node
 
 // --- Port
 
-void Port::FreeMemory::operator()(std::byte* memory) const noexcept {
-  ::operator delete[](memory, kRingAlignment);
-}
-
-Port::Memory Port::allocate(uint64_t bytes) {
-  Memory memory(static_cast<std::byte*>(::operator new[](bytes, kRingAlignment)));
-  std::memset(memory.get(), 0, bytes);
-  return memory;
-}
-
 Port::Port(World& world, uint32_t node, transport::LinkContext& context)
     : world_(world),
       node_(node),
       context_(context),
       outgoing_(context.outgoing),
       incoming_(context.incoming),
-      outgoing_memory_(allocate(outgoing_.region_bytes())),
-      incoming_memory_(allocate(incoming_.region_bytes())),
+      outgoing_memory_(outgoing_.region_bytes() / sizeof(Line)),
+      incoming_memory_(incoming_.region_bytes() / sizeof(Line)),
       sending_(outgoing_.ring_count()),
       receiving_(incoming_.ring_count()) {}
 

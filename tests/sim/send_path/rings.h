@@ -98,13 +98,13 @@ class Port : public std::enable_shared_from_this<Port> {
     std::atomic<Position> written{0};
     Position released = 0;
   };
-  struct FreeMemory {
-    void operator()(std::byte* memory) const noexcept;
+  // Zeros, until a frame is written there.
+  struct alignas(wire::kFrameAlignment) Line {
+    std::byte bytes[wire::kFrameAlignment];
   };
-  using Memory = std::unique_ptr<std::byte[], FreeMemory>;
-  static Memory allocate(uint64_t bytes);
-  static std::byte* base_of(const Memory& memory, const ring::Layout& layout, uint32_t ring) {
-    return memory.get() + layout.base_offset(ring);
+  using Memory = std::vector<Line>;
+  static std::byte* base_of(Memory& memory, const ring::Layout& layout, uint32_t ring) {
+    return reinterpret_cast<std::byte*>(memory.data()) + layout.base_offset(ring);
   }
 
   bool carries(const std::shared_ptr<Port>& peer) const;

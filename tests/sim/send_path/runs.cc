@@ -10,7 +10,7 @@ RunResult run_program(uint64_t seed, LeftOut left_out, bool keeps_text) {
     Program program(plan, record);
     program.run();
     result.violation = program.violation();
-    result.tally = program.tally();
+    result.tally = record.tally();
     result.sent = program.rows().sent_count();
     result.received = program.rows().received_count();
   }
