@@ -11,7 +11,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "support/pace.h"
 #include "transport/tcp/socket_address.h"
 #include "wire/preamble.h"
 
@@ -113,7 +113,7 @@ class CuttingProxy {
     darkness_.stays = false;
   }
   /// From now on data connections carry that many bytes in a second, in both directions together.
-  void slow_down(uint64_t bytes_per_second) { bytes_per_second_ = bytes_per_second; }
+  void slow_down(uint64_t bytes_per_second) { pace_.set(bytes_per_second); }
   /// From now on a peer that dials is refused once the node is gone, as it would be without this.
   void end_with_target() { ends_with_target_ = true; }
 
@@ -191,14 +191,14 @@ class CuttingProxy {
   // One piece, up to the next cut, if that concerns this connection.
   void pass(Pair& pair, size_t from) {
     std::array<std::byte, 4096> bytes;
-    const size_t most = is_data(pair) ? std::min(allowance(), bytes.size()) : bytes.size();
+    const size_t most = is_data(pair) ? std::min(pace_.allowance(), bytes.size()) : bytes.size();
     if (most == 0) return;
     const ssize_t got = recv(pair.ends[from].get(), bytes.data(), most, MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN) return;
     pair.broken = got <= 0;
     if (pair.broken) return;
-    if (is_data(pair) && bytes_per_second_ != 0) spent_ += static_cast<uint64_t>(got);
     size_t count = static_cast<size_t>(got);
+    if (is_data(pair)) pace_.spend(count);
     if (from == 0 && pair.preamble.size() < sizeof(wire::Preamble))
       pair.preamble.insert(pair.preamble.end(), bytes.data(), bytes.data() + count);
     const std::lock_guard lock(mutex_);
@@ -223,17 +223,6 @@ class CuttingProxy {
     passed_[index_of(is_data(pair) ? Cut::Of::data : Cut::Of::control,
                      from == 0 ? Cut::Way::to_listener : Cut::Way::to_dialler)] += count;
     send_all(pair.ends[1 - from].get(), bytes.data(), count);
-  }
-
-  // What data connections may carry now.
-  size_t allowance() {
-    if (bytes_per_second_ == 0) return SIZE_MAX;
-    const auto now = std::chrono::steady_clock::now();
-    if (spent_ == 0) slow_since_ = now;
-    const std::chrono::duration<double> passed = now - slow_since_;
-    const auto earned =
-        static_cast<uint64_t>(passed.count() * static_cast<double>(bytes_per_second_));
-    return earned + 1 > spent_ ? earned + 1 - spent_ : 0;
   }
 
   static size_t index_of(Cut::Of of, Cut::Way way) {
@@ -275,9 +264,7 @@ class CuttingProxy {
   std::atomic<size_t> left_{0};
   std::atomic<size_t> open_{0};  // connections
   std::atomic<bool> separates_{false};
-  std::atomic<uint64_t> bytes_per_second_{0};  // 0: any
-  std::chrono::steady_clock::time_point slow_since_;
-  uint64_t spent_ = 0;  // since then; its thread's
+  Pace pace_;  // of data connections
   std::atomic<bool> ends_with_target_{false};
   std::atomic<bool> ends_{false};
   std::thread thread_;
