@@ -127,14 +127,17 @@ class Program:
         line, self.heard = self.heard.split(b"\n", 1)
         return line.decode()
 
-    def hear(self, beginning):
-        """The rest of the next line, which has to begin so."""
+    def hear(self, beginning, *texts):
+        """The rest of the next line, which has to begin so. texts: what else has to stand there."""
         line = self.next_line()
         if line is None:
             raise Failed(f"{self.name} has ended with {self.process.wait()}, and not said "
                          f"'{beginning}': {self.said()}")
         expect(line.startswith(beginning), f"{self.name} says '{line}', not '{beginning}'")
-        return line[len(beginning):].strip()
+        rest = line[len(beginning):].strip()
+        for text in texts:
+            expect(text in rest, f"{self.name} says '{rest}', and nothing of '{text}'")
+        return rest
 
     def pid(self):
         """Of the program itself, as seen from here."""

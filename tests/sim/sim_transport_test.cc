@@ -343,6 +343,29 @@ TEST(SimTransport, sending_to_an_end_that_is_gone_fails_the_link_once) {
   EXPECT_EQ(pair.side(0).cause.code(), Code::peer_lost);
 }
 
+constexpr uint64_t kFlowFrames = 60;
+
+// Frames that side 0 sends through its first ring.
+struct Flow {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
+// Sends as many as there is room for, and takes those that come.
+void advance(World& world, SimPair& pair, Flow& flow) {
+  transport::Outgoing& outgoing = pair.link(0).outgoing(0);
+  while (flow.sent < kFlowFrames && send_frame(outgoing, make_payload(0, flow.sent, 700)))
+    ++flow.sent;
+  outgoing.post();
+  ASSERT_TRUE(world.settle().ok()) << world.report();
+  transport::Incoming& incoming = pair.link(1).incoming(0);
+  FrameView view;
+  while (incoming.next(view) == Next::frame) {
+    EXPECT_TRUE(is_payload(view, make_payload(0, flow.received++, 700)));
+    incoming.release(view.token);
+  }
+}
+
 // A piece, a notification or a read notification cuts it.
 TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) {
   for (const uint32_t from : {0u, 1u}) {
@@ -350,19 +373,9 @@ TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) 
       World world(deliveries + 1);
       SimPair pair(world, kSmall, kSmall);
       pair.faults().cut(from, 1 - from, SimFaults::Wire::data, deliveries);
-      transport::Outgoing& outgoing = pair.link(0).outgoing(0);
-      transport::Incoming& incoming = pair.link(1).incoming(0);
-      uint64_t sent = 0;
-      uint64_t received = 0;
-      while (received < 60) {
-        while (sent < 60 && send_frame(outgoing, make_payload(0, sent, 700))) ++sent;
-        outgoing.post();
-        ASSERT_TRUE(world.settle().ok()) << world.report();
-        FrameView view;
-        while (incoming.next(view) == Next::frame) {
-          EXPECT_TRUE(is_payload(view, make_payload(0, received++, 700)));
-          incoming.release(view.token);
-        }
+      Flow flow;
+      while (flow.received < kFlowFrames) {
+        ASSERT_NO_FATAL_FAILURE(advance(world, pair, flow));
         if (pair.side(0).failures != 0) {
           EXPECT_EQ(pair.side(1).failures, 1);
           pair.side(0).failures = 0;
@@ -371,7 +384,7 @@ TEST(SimTransport, what_a_cut_connection_has_lost_comes_over_the_next_one_once) 
       }
       EXPECT_EQ(pair.faults().cut_count(), 1u) << deliveries << " from " << from;
       FrameView none;
-      EXPECT_EQ(incoming.next(none), Next::nothing);
+      EXPECT_EQ(pair.link(1).incoming(0).next(none), Next::nothing);
     }
   }
 }
@@ -383,24 +396,14 @@ TEST(SimTransport, what_has_vanished_comes_over_the_next_connection_once_and_sil
       World world(deliveries + 1);
       SimPair pair(world, kSmall, kSmall);
       pair.faults().darken(from, 1 - from, deliveries);
-      transport::Outgoing& outgoing = pair.link(0).outgoing(0);
-      transport::Incoming& incoming = pair.link(1).incoming(0);
-      uint64_t sent = 0;
-      uint64_t received = 0;
+      Flow flow;
       uint32_t silences = 0;
       const auto shows_nothing = [&](uint32_t side) {
         return pair.link(side).take_pulse() == transport::Pulse::none;
       };
       for (uint32_t i : {0u, 1u}) (void)shows_nothing(i);
-      while (received < 60 || silences == 0) {
-        while (sent < 60 && send_frame(outgoing, make_payload(0, sent, 700))) ++sent;
-        outgoing.post();
-        ASSERT_TRUE(world.settle().ok()) << world.report();
-        FrameView view;
-        while (incoming.next(view) == Next::frame) {
-          EXPECT_TRUE(is_payload(view, make_payload(0, received++, 700)));
-          incoming.release(view.token);
-        }
+      while (flow.received < kFlowFrames || silences == 0) {
+        ASSERT_NO_FATAL_FAILURE(advance(world, pair, flow));
         const bool is_silent[] = {shows_nothing(0), shows_nothing(1)};
         if (is_silent[0] || is_silent[1]) {
           ++silences;
