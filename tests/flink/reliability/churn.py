@@ -112,7 +112,7 @@ class Churn:
 
     def has_now(self):
         """What the survivor has, its garbage included."""
-        links = None if self.arguments.netty else self.flink.metric(cluster.MEMORY, self.survivor)
+        links = None if self.arguments.netty else cluster.links_bytes(self.survivor.process.pid)
         return {**cluster.has(self.survivor.process.pid), "links": links or 0}
 
     def is_mended(self, kind):

@@ -161,11 +161,6 @@ class Cluster:
         if crashed:
             raise Wrong(f"a crash: {self.folder}/{crashed[0]}")
 
-    def metric(self, name, task_manager):
-        """What a TaskManager has told the JobManager last; None: nothing yet."""
-        answer = self.get(f"/taskmanagers/{task_manager.name}/metrics?get={name}")
-        return int(answer[0]["value"]) if answer else None
-
     def with_tasks(self):
         """Those of the TaskManagers whose slots are not all free."""
         used = {each["id"] for each in self.get("/taskmanagers").get("taskmanagers", [])
@@ -292,7 +287,12 @@ def difference(records, lines):
     return None
 
 
-MEMORY = "Status.Shuffle.Faro.memoryUsed"  # what links take, as the TaskManager's metric has it
+def links_bytes(pid):
+    """What the links of a TaskManager take, by its counter file: as the metric memoryUsed, which the JobManager learns late. None: no file yet."""
+    stat = subprocess.run([os.environ["FARO_COMMAND"], "stat", "--once", "--json", "--interval", "0.01", "--pid", str(pid)],
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    endpoints = json.loads(stat.stdout)["endpoints"] if stat.returncode == 0 else []
+    return sum(each["counters"]["memory_bytes"] for each in endpoints) if endpoints else None
 
 
 def has(pid):

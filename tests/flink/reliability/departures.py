@@ -18,8 +18,9 @@ CLASSES = ("ConsumerLink", "ProducerLink", "FaroPartitionRequestClient", "Messag
 
 def settled(flink, survivor, wanted, what):
     """Waits until the links of the survivor take what they are to."""
-    flink.until(f"{survivor.name} has {wanted} bytes of links, {what}; it has {flink.metric(cluster.MEMORY, survivor)}", LIMIT_S,
-                lambda: flink.metric(cluster.MEMORY, survivor) == wanted)
+    pid = survivor.process.pid
+    flink.until(f"{survivor.name} has {wanted} bytes of links, {what}; it has {cluster.links_bytes(pid)}", LIMIT_S,
+                lambda: cluster.links_bytes(pid) == wanted)
 
 
 def run_job(flink):
@@ -46,8 +47,9 @@ def run(arguments):
         survivor = flink.task_managers[0]
         pid = survivor.process.pid
         run_job(flink)
-        flink.until("links are told of", LIMIT_S, lambda: flink.metric(cluster.MEMORY, survivor))
-        full, collections, first = flink.metric(cluster.MEMORY, survivor), cluster.collected(pid), cluster.has(pid)
+        full, collections, first = cluster.links_bytes(pid), cluster.collected(pid), cluster.has(pid)
+        if not full:
+            raise cluster.Wrong(f"no counter file of {survivor.name} tells of links")
         departed = 0
         while departed < arguments.count:
             replace_half(flink, survivor, full)
