@@ -5,7 +5,7 @@
 #             MODULES ring               # modules under test; what they depend on comes along
 #             TIMEOUT 60)                # seconds for each test case; this is the default
 #   and if needed
-#             LABELS slow                # beside the folder's name, which is always a label
+#             FULL "part_[2-9]"          # cases whose names match have the label `full`, too: ./run test leaves them out
 #             LINK nlohmann_json::nlohmann_json
 #             PROCESSORS 2               # it keeps more than one processor busy
 #             COST 100                   # a case takes long: begin with it where no earlier run has told how long
@@ -38,7 +38,7 @@ function(faro_test_library)
 endfunction()
 
 function(faro_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS;COST" "SOURCES;MODULES;LABELS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS;COST;FULL" "SOURCES;MODULES;LINK")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
     message(FATAL_ERROR "faro_test: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -74,11 +74,16 @@ function(faro_test)
   # NO_PRETTY_VALUES: a case with a parameter is called by the name its suite gives it, never by the parameter's bytes.
   gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_LIST ${arg_NAME}_cases PROPERTIES ${properties})
-  if(arg_LABELS)
-    # gtest_discover_tests() of CMake 3.25 cannot pass a list as one property: set it where ctest knows the cases.
+  if(arg_FULL)
+    # gtest_discover_tests() has one list of properties for all cases of a program: this is set where ctest knows their names.
     set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_labels.cmake)
-    file(CONFIGURE OUTPUT ${labels_file} @ONLY
-         CONTENT "set_tests_properties(\${@arg_NAME@_cases} PROPERTIES LABELS \"@folder@;@arg_LABELS@\")\n")
+    file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT "
+foreach(case IN LISTS @arg_NAME@_cases)
+  if(case MATCHES \"@arg_FULL@\")
+    set_tests_properties(\${case} PROPERTIES LABELS \"@folder@;full\")
+  endif()
+endforeach()
+")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
   endif()
 endfunction()

@@ -10,6 +10,8 @@ namespace faro::base {
 /// A monotonic time in nanoseconds; only differences mean something.
 using Nanoseconds = uint64_t;
 
+inline constexpr Nanoseconds kMillisecond = 1'000'000;
+
 /// "No deadline".
 inline constexpr Nanoseconds kForever = UINT64_MAX;
 

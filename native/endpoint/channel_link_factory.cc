@@ -5,13 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::endpoint {
 namespace {
-
-constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
 // An IPv4 peer may show itself as an IPv6 one.
 std::string without_mapping(std::string host) {
@@ -69,9 +68,9 @@ std::unique_ptr<links::Link> ChannelLinkFactory::make(
   context.workers = poller.end();
   context.ready_group = std::span(ready_groups_).subspan(index, 1);
   context.reactor = &network_.reactor();
-  context.liveness = settings_.liveness_timeout_ms * kNanosecondsPerMs;
+  context.liveness = settings_.liveness_timeout_ms * base::kMillisecond;
   context.mending = {
-      .limit = settings_.link_mend_ms * kNanosecondsPerMs,
+      .limit = settings_.link_mend_ms * base::kMillisecond,
       .address = context.initiator ? dialled : listening_address(hello.address, from)};
   // Two endpoints may have many links, and either may have accepted them: counted by each, two would have one number.
   const auto number = std::as_writable_bytes(std::span(&context.mending.number, 1));

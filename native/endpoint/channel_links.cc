@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/each.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -14,8 +15,6 @@
 
 namespace faro::endpoint {
 namespace {
-
-constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
 // The only message over the control connection of a channel: the peer's END was taken.
 constexpr std::array<std::byte, 1> kTaken = {std::byte{1}};
@@ -76,7 +75,7 @@ ChannelLinks::ChannelLinks(const base::Settings& settings, const EndpointSpec& s
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links_),
       mender_(network, identity_, links_),
       entries_(spec.channel_limit),
-      idle_(settings.channel_idle_ms * kNanosecondsPerMs) {
+      idle_(settings.channel_idle_ms * base::kMillisecond) {
   // So that it never allocates. In a round one that was idle may be added again before it was taken out.
   attended_.reserve(2 * size_t{spec.channel_limit});
 }
@@ -111,7 +110,7 @@ void ChannelLinks::connect(ChannelId id, PollerCore& poller, std::string address
   counts_.begin(id, number_of(pollers_, poller), "", entry.address, true);
   if (phase_ != Phase::open) return end(entry, closed_refusal(identity_.name).status);
   identity_.asked[id.index] = factory_.rings().asked(std::move(spec));
-  entry.deadline = base::deadline_after(now, settings_.connect_timeout_ms * kNanosecondsPerMs);
+  entry.deadline = base::deadline_after(now, settings_.connect_timeout_ms * base::kMillisecond);
   entry.dialler = std::make_unique<links::Dialler>(static_cast<links::Dialler::Owner&>(*this),
                                                    network_, identity_, id.index, entry.address);
   entry.dialler->advance(now);
@@ -125,7 +124,7 @@ void ChannelLinks::close(ChannelId id, Closing closing) {
   if (is_up && closing == Closing::drain) {
     attend(*entry);
     entry->deadline = base::deadline_after(network_.reactor().clock().now_ns(),
-                                           settings_.close_timeout_ms * kNanosecondsPerMs);
+                                           settings_.close_timeout_ms * base::kMillisecond);
     counts_.note_draining(id);
     return;
   }
@@ -170,7 +169,7 @@ void ChannelLinks::end(Entry& entry, const Status& cause) {
   attend(entry);
   entry.dialler.reset();
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
-                                        settings_.close_timeout_ms * kNanosecondsPerMs);
+                                        settings_.close_timeout_ms * base::kMillisecond);
   if (entry.is_told) return;
   entry.poller->tell({.id = entry.id, .cause = cause});
   entry.is_told = true;
@@ -321,7 +320,7 @@ void ChannelLinks::begin_closing() {
   if (phase_ != Phase::open) return;
   phase_ = Phase::closing;
   closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
-                                           settings_.close_timeout_ms * kNanosecondsPerMs);
+                                           settings_.close_timeout_ms * base::kMillisecond);
   base::Each each;
   // Handshakes go on until it is known what they are for: a peer that mends a link may only ask whether this process lives.
   admission_.expect_closing();
@@ -395,7 +394,7 @@ void ChannelLinks::on_admitted(std::unique_ptr<links::ControlConnection> connect
   entry.is_forgotten = true;  // the poller does not know of it yet
   counts_.begin(*id, answer.poller, peer.name, peer.address.empty() ? from : peer.address, false);
   entry.deadline = base::deadline_after(network_.reactor().clock().now_ns(),
-                                        settings_.connect_timeout_ms * kNanosecondsPerMs);
+                                        settings_.connect_timeout_ms * base::kMillisecond);
   const ChannelSpec wanted{
       .send_bytes = factory_.rings().allowed(request.send_bytes, answer.send_bytes),
       .receive_bytes = factory_.rings().allowed(request.receive_bytes, answer.receive_bytes),

@@ -6,12 +6,10 @@
 namespace faro::links {
 namespace {
 
-constexpr base::Nanoseconds kNanosecondsPerMs = 1'000'000;
-
-constexpr base::Nanoseconds kFirstPause = 1 * kNanosecondsPerMs;
-constexpr base::Nanoseconds kLongestPause = 250 * kNanosecondsPerMs;
+constexpr base::Nanoseconds kFirstPause = 1 * base::kMillisecond;
+constexpr base::Nanoseconds kLongestPause = 250 * base::kMillisecond;
 // The limit for an attempt that hangs (a peer that listens but does not answer yet, a network that drops packets).
-constexpr base::Nanoseconds kAttemptTime = 10'000 * kNanosecondsPerMs;
+constexpr base::Nanoseconds kAttemptTime = 10'000 * base::kMillisecond;
 // Where a hundred processes of a host begin at once, what they share is processors: a process that
 // gave up and dialled again would add to it.
 constexpr base::Nanoseconds kTlsAttemptTime = 3 * kAttemptTime;

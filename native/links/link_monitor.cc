@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/each.h"
 #include "base/error.h"
 #include "base/planted.h"
 
 namespace faro::links {
 namespace {
-
-constexpr uint64_t kNanosecondsPerMs = 1'000'000;
 
 // Comes with each heartbeat, and before a data connection counts as silent. Ends a link that is of
 // no use to mend again.
@@ -34,10 +33,10 @@ LinkMonitor::LinkMonitor(const base::Settings& settings, LinkTable& links, std::
       links_(links),
       name_(std::move(name)),
       no_memory_(Code::resource_limit, fmt::format("the process of {} has no memory left", name_)),
-      liveness_(settings.liveness_timeout_ms * kNanosecondsPerMs, now) {}
+      liveness_(settings.liveness_timeout_ms * base::kMillisecond, now) {}
 
 base::Nanoseconds LinkMonitor::joining() const {
-  return settings_.connect_timeout_ms * kNanosecondsPerMs;
+  return settings_.connect_timeout_ms * base::kMillisecond;
 }
 
 base::Nanoseconds LinkMonitor::next_deadline(bool judges) const {

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
 namespace faro::session {
 namespace {
 
-constexpr uint64_t kNanosecondsPerMs = 1'000'000;
-
 // When to log which nodes are still missing: long after an ordinary start, and before a user wonders.
-constexpr base::Nanoseconds kNoticeAfter = 5'000 * kNanosecondsPerMs;
+constexpr base::Nanoseconds kNoticeAfter = 5'000 * base::kMillisecond;
 
 }  // namespace
 
@@ -24,7 +23,7 @@ ClusterOpening::ClusterOpening(const base::Settings& settings, const Topology& t
       network_(network),
       links_(links),
       since_(network.reactor().clock().now_ns()),
-      deadline_(base::deadline_after(since_, settings.connect_timeout_ms * kNanosecondsPerMs)),
+      deadline_(base::deadline_after(since_, settings.connect_timeout_ms * base::kMillisecond)),
       notice_(since_ + std::min(kNoticeAfter, (deadline_ - since_) / 2)),
       waits_(settings.wait_for == "all"),
       rejoin_(links),

@@ -2,14 +2,11 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace faro::session {
-namespace {
-
-constexpr uint64_t kNanosecondsPerMs = 1'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settings,
                          const Topology& topology, links::Network& network,
@@ -35,10 +32,10 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
   context.workers = resources_.workers();
   context.ready_group = resources_.ready_groups(peer);
   context.reactor = &network_.reactor();
-  context.liveness = settings_.liveness_timeout_ms * kNanosecondsPerMs;
+  context.liveness = settings_.liveness_timeout_ms * base::kMillisecond;
   // The last node's entry may leave the port to the system; then it says where it listens.
   context.mending = {
-      .limit = settings_.link_mend_ms * kNanosecondsPerMs,
+      .limit = settings_.link_mend_ms * base::kMillisecond,
       .address = has_any_port(topology_.address(peer)) ? hello.address : topology_.address(peer),
       .number = ++made_};
   return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/each.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -15,10 +16,8 @@
 namespace faro::session {
 namespace {
 
-constexpr uint64_t kNanosecondsPerMs = 1'000'000;
-
 // How long a failed open waits for the reason to reach the peers.
-constexpr base::Nanoseconds kFarewell = 300 * kNanosecondsPerMs;
+constexpr base::Nanoseconds kFarewell = 300 * base::kMillisecond;
 
 links::Refusal closed_refusal(const links::Identity& identity) {
   return {base::error(Code::session_closed, "{} has closed its session", identity.name), true,
@@ -244,7 +243,7 @@ void Roster::begin_closing() {
   if (phase_ == Phase::closing || phase_ == Phase::closed) return;
   phase_ = Phase::closing;
   closing_deadline_ = base::deadline_after(network_.reactor().clock().now_ns(),
-                                           settings_.close_timeout_ms * kNanosecondsPerMs);
+                                           settings_.close_timeout_ms * base::kMillisecond);
   base::Each each;
   each.run([&] {
     const links::Refusal closing = closed_refusal(identity_);

@@ -106,7 +106,7 @@ TEST_P(Silence, of_the_control_connection_or_of_both_fails_by_name) {
 
 // Nothing comes while it is mended, either.
 TEST_P(Silence, of_each_further_data_connection_ends_the_link_with_the_last_cause) {
-  MendedPair pair(with({{"link.mend_ms", "1500"}}));
+  MendedPair pair(with({{"link.mend_ms", "4000"}}));
   pair.expect_complete(10);
   pair.proxy().darken({Where::data, true});
   std::string said;
@@ -115,7 +115,7 @@ TEST_P(Silence, of_each_further_data_connection_ends_the_link_with_the_last_caus
     said += end.to_string();
   }
   expect_contains(said, kUnheard);
-  expect_contains(said, "the link was not mended within link.mend_ms = 1500: the peer answers");
+  expect_contains(said, "the link was not mended within link.mend_ms = 4000: the peer answers");
 }
 
 TEST_P(Silence, is_not_what_a_slow_path_shows) {

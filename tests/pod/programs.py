@@ -31,6 +31,16 @@ class Cluster:
         self.programs.append(Program(pod, words, name, self.folder))
         return self.programs[-1]
 
+    def dial_as_others(self):
+        """Something that is no Faro calls both; they hang up on it, and log that."""
+        for address in self.listening():
+            host, port = address.split(":")
+            with socket.create_connection((host, int(port)), timeout=pods.LIMIT_S) as other:
+                other.sendall(b"GET / HTTP/1.0\r\n\r\n" * 10)
+                with contextlib.suppress(ConnectionResetError):
+                    while other.recv(4096):
+                        pass
+
 
 class Session(Cluster):
     """Two nodes of one worker each, and queries of two stages between them."""
@@ -39,6 +49,9 @@ class Session(Cluster):
 
     def words(self, node):
         return [PROGRAMS / "pod_session", "PORT", str(node), self.addresses.text]
+
+    def listening(self):
+        return self.addresses.text.split(",")
 
     def open(self, *of_nodes):
         """of_nodes: the pods of nodes 0 and 1."""
@@ -128,15 +141,8 @@ class Endpoint(Cluster):
         for side in self.nodes:
             side.hear("opened")
 
-    def dial_as_others(self):
-        """Something that is no Faro; they hang up on it."""
-        for address in self.addresses:
-            host, port = address.split(":")
-            with socket.create_connection((host, int(port)), timeout=pods.LIMIT_S) as other:
-                other.sendall(b"GET / HTTP/1.0\r\n\r\n" * 10)
-                with contextlib.suppress(ConnectionResetError):
-                    while other.recv(4096):
-                        pass
+    def listening(self):
+        return self.addresses
 
     def exchange(self, frames=FRAMES):
         for side in self.nodes:

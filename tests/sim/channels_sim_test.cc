@@ -21,17 +21,21 @@ constexpr uint64_t kSeeds = 200;
 constexpr uint64_t kSeeds = 2000;
 #endif
 
-TEST(ChannelSimulation, what_always_holds_does_hold_in_two_thousand_runs) {
+class ChannelRuns : public testing::TestWithParam<Runs> {};
+
+INSTANTIATE_TEST_SUITE_P(Each, ChannelRuns, testing::ValuesIn(parts_of(kSeeds, 4)), name_of_part);
+
+TEST_P(ChannelRuns, hold_what_always_holds) {
   Coverage coverage;
   uint64_t runs = 0;
-  for_each_seed(kSeeds, [&](uint64_t seed) {
+  for_each_seed(GetParam(), [&](uint64_t seed) {
     const RunReport report = simulation::run_channel_seed(seed);
     EXPECT_EQ(report.violation, "") << report.trace;
     coverage.merge(report.coverage);
     ++runs;
   });
   std::printf("%s", coverage.to_string().c_str());
-  if (runs < kSeeds) return;  // SIM_SEED
+  if (runs < GetParam().count) return;  // SIM_SEED
   // A million tiny runs must not pass for a million.
   for (uint32_t kind = 0; kind < simulation::kPeerFaultKinds; ++kind) {
     const char* name = simulation::fault_name(static_cast<simulation::PeerFaultKind>(kind));

@@ -1,25 +1,45 @@
 // Seeds: a simulated test over many runs.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "lab/simulation/run_report.h"
 
 namespace faro::test {
 
-/// Calls run(1), run(2), … run(count) and stops after the first that made the test fail, whose seed
-/// is printed. The environment's SIM_SEED=n runs n alone: it fails in exactly the same way;
-/// SIM_SEED_COUNT=n replaces `count`, for long runs.
-void for_each_seed(uint64_t count, const std::function<void(uint64_t seed)>& run);
-/// Calls run for the first `count` seeds that are of a kind, as for_each_seed does.
-void for_each_seed_of(bool (&is_of_kind)(uint64_t seed), uint64_t count,
-                      const std::function<void(uint64_t seed)>& run);
+/// Some of the runs of a test that is cut into several cases, which run side by side: every `step`th
+/// from the `first` on.
+struct Runs {
+  uint64_t first = 1;
+  uint64_t count = 0;
+  uint64_t step = 1;
+};
+/// `count` runs, dealt out to as many parts.
+std::vector<Runs> parts_of(uint64_t count, uint64_t parts);
+/// For INSTANTIATE_TEST_SUITE_P: "part_1", "part_2" …
+std::string name_of_part(const testing::TestParamInfo<Runs>& info);
 
-/// Expects that one seed gives exactly one run, another seed another one.
-void expect_repeatable(uint64_t count, simulation::RunReport (&run)(uint64_t seed));
-/// Expects that one seed of a kind gives exactly one run, another seed another one.
-void expect_repeatable_of(bool (&is_of_kind)(uint64_t seed), uint64_t count,
-                          simulation::RunReport (&run)(uint64_t seed));
+/// Whether a seed is of a kind.
+using SeedKind = bool(uint64_t seed);
+bool any_seed(uint64_t);
+
+/// Calls run(seed) for these runs, counted over the seeds 1, 2 … of a kind, and stops after the
+/// first that made the test fail, whose seed is printed. The environment's SIM_SEED=n runs n alone,
+/// which fails in exactly the same way.
+void for_each_seed(const Runs& runs, const std::function<void(uint64_t seed)>& run,
+                   SeedKind& is_of_kind = any_seed);
+/// For seeds 1 to `count`.
+inline void for_each_seed(uint64_t count, const std::function<void(uint64_t seed)>& run) {
+  for_each_seed(Runs{1, count}, run);
+}
+
+/// For the first `count` seeds of a kind: a seed gives exactly one run, another seed another one.
+void expect_repeatable(uint64_t count, simulation::RunReport (&run)(uint64_t seed),
+                       SeedKind& is_of_kind = any_seed);
 
 }  // namespace faro::test

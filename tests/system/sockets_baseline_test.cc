@@ -1,5 +1,6 @@
 // The sockets baseline and the process group below it, with real processes.
 #include "lab/bench/sockets_baseline.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,8 +19,6 @@
 
 namespace faro::bench {
 namespace {
-
-constexpr uint64_t kMillisecond = 1'000'000;
 
 /// The processes this one has forked and not yet reaped.
 std::vector<pid_t> children() {
@@ -116,7 +115,7 @@ TEST(SocketsBaseline, names_a_process_that_is_killed_in_the_middle) {
   const TwoStageJob job{4, 2, 500'000'000};  // far from done when the kill comes
   RunOptions options;
   options.warmup_rounds = 0;
-  options.progress_interval_ns = kMillisecond;
+  options.progress_interval_ns = base::kMillisecond;
   std::vector<pid_t> running;
   options.progress = [&](const Progress& progress) {
     if (progress.rows_done == 0 || !running.empty()) return;
@@ -133,7 +132,7 @@ TEST(SocketsBaseline, names_a_process_that_is_killed_in_the_middle) {
 
 TEST(SocketsBaseline, ends_at_its_time_limit) {
   Result<std::vector<RunFigures>> runs = run_sockets_baseline(
-      {.rows_per_process = 500'000'000}, {}, {.time_limit_ns = 300 * kMillisecond});
+      {.rows_per_process = 500'000'000}, {}, {.time_limit_ns = 300 * base::kMillisecond});
   EXPECT_EQ(runs.status().code(), Code::deadline_exceeded) << runs.status().to_string();
   expect_no_children();
 }
@@ -191,9 +190,9 @@ TEST(ProcessGroup, counts_the_processor_time_of_all_threads_within_the_round_onl
   ProcessGroup group = make_group(2, 2, 1);
   Result<std::vector<RoundTotals>> rounds = group.run([&](GroupMember& member) {
     member.run_workers([&](uint32_t worker) {
-      burn(100 * kMillisecond);  // setup: not counted
+      burn(100 * base::kMillisecond);  // setup: not counted
       member.start_round(worker, 0);
-      burn(150 * kMillisecond);  // 50 ms more
+      burn(150 * base::kMillisecond);  // 50 ms more
       member.end_round(worker, 0, {});
       return Status::Ok();
     });

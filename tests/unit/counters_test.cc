@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "counters/counter_file.h"
@@ -401,28 +400,6 @@ TEST(CounterView, never_leaves_the_memory_of_a_file_whose_header_lies) {
     }
   }
   EXPECT_GT(refused, 100);
-}
-
-TEST(Sequenced, is_read_whole_or_not_at_all) {
-  struct Value {
-    uint64_t words[8];
-  };
-  Sequenced<Value> record;
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    for (uint64_t n = 1; !stop.load(); ++n) record.store({{n, n, n, n, n, n, n, n}});
-  });
-  uint64_t last = 0;
-  for (int reads = 0; reads < 20000;) {
-    Value value{};
-    if (!record.load(value)) continue;
-    ++reads;
-    for (const uint64_t word : value.words) ASSERT_EQ(word, value.words[0]);
-    ASSERT_GE(value.words[0], last);
-    last = value.words[0];
-  }
-  stop = true;
-  writer.join();
 }
 
 }  // namespace

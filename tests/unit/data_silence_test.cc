@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "links/link.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
@@ -22,8 +23,7 @@ namespace {
 
 using transport::Pulse;
 
-constexpr base::Nanoseconds kMs = 1'000'000;
-constexpr base::Nanoseconds kLimit = 2000 * kMs;
+constexpr base::Nanoseconds kLimit = 2000 * base::kMillisecond;
 constexpr base::Nanoseconds kBeat = kLimit / Liveness::kBeatsPerLimit;
 
 /// Its data connection shows what the test says.
@@ -86,7 +86,7 @@ class DataConnection : public testing::Test, private Link::Owner {
     context.peer_name = "node 2 (10.0.0.2:7000)";
     context.initiator = dials;
     context.reactor = &reactor_;
-    context.mending = {.limit = mends ? 5000 * kMs : 0, .address = "", .number = 9};
+    context.mending = {.limit = mends ? 5000 * base::kMillisecond : 0, .address = "", .number = 9};
     wire::Hello hello;
     hello.head.features = wire::kMends | wire::kSigns;
     return std::make_unique<Link>(static_cast<Link::Owner&>(*this), std::move(context),
@@ -135,7 +135,7 @@ class DataConnection : public testing::Test, private Link::Owner {
   LinkTable links_{502, 4096};
   const base::Settings settings_ = [] {
     base::Settings settings;
-    settings.liveness_timeout_ms = kLimit / kMs;
+    settings.liveness_timeout_ms = kLimit / base::kMillisecond;
     settings.connect_timeout_ms = 30'000;
     return settings;
   }();
@@ -176,7 +176,7 @@ TEST_F(DataConnection, that_goes_dark_is_noticed_within_the_limit_and_a_heartbea
 
 TEST_F(DataConnection, that_goes_dark_after_an_hour_of_silence_is_noticed_as_soon) {
   link_up();
-  pass(3600 * 1000 * kMs);
+  pass(3600 * 1000 * base::kMillisecond);
   EXPECT_TRUE(link_->state().is(LinkState::up));
   transport_.shows = kShowsNothing;
   pass(kLimit + kBeat);
@@ -237,7 +237,7 @@ TEST_F(DataConnection, is_given_the_time_again_after_this_process_was_stopped) {
   link_up();
   pass(10 * kBeat);
   transport_.shows = kShowsNothing;
-  clock_.advance(3600 * 1000 * kMs);
+  clock_.advance(3600 * 1000 * base::kMillisecond);
   hear(wire::encode_plain(wire::ControlKind::heartbeat));
   monitor_.check(now(), true);
   EXPECT_TRUE(link_->state().is(LinkState::up));
@@ -297,7 +297,7 @@ TEST_F(DataConnection, that_is_not_made_in_time_fails_the_link_of_a_running_sess
   transport_.is_ready = false;
   link(true, true);
   ASSERT_TRUE(link_->state().is(LinkState::setting_up));
-  pass(30'000 * kMs - 1);
+  pass(30'000 * base::kMillisecond - 1);
   EXPECT_TRUE(losses_.empty());
   pass(1);
   EXPECT_EQ(losses_, std::vector<std::string>{

@@ -1,5 +1,6 @@
 // Links that are mended: who dials, and whose answer counts.
 #include "links/link_mender.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -312,7 +313,6 @@ TEST_P(LinkThatIsMended, is_lost_if_another_process_answers_the_side_that_has_di
 
 // A connection that breaks again as soon as it has been made, for instance behind something that lets short messages pass only.
 TEST_P(LinkThatIsMended, is_dialled_after_longer_and_longer_pauses_if_each_connection_breaks) {
-  constexpr base::Nanoseconds kMs = 1'000'000;
   breaks();
   for (const base::Nanoseconds pause : {1, 2, 4, 8, 16, 32, 64, 128, 250, 250}) {
     is_answered();
@@ -325,8 +325,8 @@ TEST_P(LinkThatIsMended, is_dialled_after_longer_and_longer_pauses_if_each_conne
     network_.connected = nullptr;
     mender_.advance(network_.clock.now_ns());
     ASSERT_FALSE(network_.connected) << "at once";
-    ASSERT_EQ(mender_.next_deadline() - network_.clock.now_ns(), pause * kMs);
-    network_.clock.advance(pause * kMs);
+    ASSERT_EQ(mender_.next_deadline() - network_.clock.now_ns(), pause * base::kMillisecond);
+    network_.clock.advance(pause * base::kMillisecond);
     mender_.advance(network_.clock.now_ns());
     ASSERT_TRUE(network_.connected);
   }

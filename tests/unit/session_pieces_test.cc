@@ -1,7 +1,6 @@
-// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits, commands.
+// Pieces of the session layer by hand, without sockets or threads: handshake, liveness, limits.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -9,12 +8,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "links/command_queue.h"
-#include "links/epoll_reactor.h"
 #include "links/handshake.h"
 #include "links/limits.h"
 #include "links/liveness.h"
@@ -359,68 +355,6 @@ TEST(Limits, of_this_machine_can_be_read) {
   const MachineLimits limits = machine_limits();
   EXPECT_GT(limits.available_bytes, uint64_t{1} << 20);
   EXPECT_GT(limits.descriptors, 0u);
-}
-
-// ---------------------------------------------------------------------------------------- commands
-
-TEST(Commands, of_each_thread_keep_their_order_also_when_the_queue_overflows) {
-  constexpr int kThreads = 3;
-  constexpr int kEach = 20'000;  // the consumer begins late: most of them overflow
-  MpscCommandQueue queue;
-  std::vector<int> next(kThreads, 0);
-  bool in_order = true;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kEach; ++i)
-        queue.push([&, t, i] { in_order = in_order && next[static_cast<size_t>(t)]++ == i; });
-    });
-  }
-  int taken = 0;
-  std::vector<MpscCommandQueue::Command> commands;
-  while (taken < kThreads * kEach) {
-    if (queue.empty()) {
-      std::this_thread::yield();
-      continue;
-    }
-    commands.clear();
-    queue.take(commands);
-    for (auto& command : commands) command();
-    taken += static_cast<int>(commands.size());
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(in_order);
-  EXPECT_TRUE(queue.empty());
-}
-
-TEST(Commands, wake_a_sleeping_reactor) {
-  auto reactor = test::value_of(EpollReactor::create(base::SystemClock::instance()));
-  int ran = 0;
-  constexpr int kRounds = 500;
-  std::thread other([&] {
-    for (int i = 0; i < kRounds; ++i) {
-      std::atomic<bool> done{false};
-      reactor->defer([&] {
-        ++ran;
-        done.store(true, std::memory_order_release);
-      });
-      while (!done.load(std::memory_order_acquire)) std::this_thread::yield();
-    }
-    reactor->defer([&] { ran = -ran; });
-  });
-  while (ran >= 0) reactor->run_once(base::kForever);  // a lost wake-up would hang here
-  other.join();
-  EXPECT_EQ(ran, -kRounds);
-}
-
-TEST(Commands, that_nobody_took_are_dropped) {
-  auto held = std::make_shared<int>(1);
-  {
-    MpscCommandQueue queue;
-    for (int i = 0; i < 10'000; ++i) queue.push([held] {});
-    EXPECT_GT(held.use_count(), 10'000);
-  }
-  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST(Warnings, come_once_per_cause_and_time_span) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/return_if_error.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/injector.h"
@@ -18,11 +19,9 @@
 namespace faro::simulation {
 namespace {
 
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
-
 // How long anything of a query may stay: what lines that are still silent keep back, and queries that a hostile
 // node made up, which are forgotten after twice query.unopened_timeout_ms = 20 s.
-constexpr base::Nanoseconds kIdleTime = 45'000 * kMillisecond;
+constexpr base::Nanoseconds kIdleTime = 45'000 * base::kMillisecond;
 
 class Run {
  public:
@@ -195,7 +194,7 @@ class Run {
       for (;;) {
         missing = missing_link();
         if (missing.empty() || world().now() >= deadline) return;
-        cluster_.sleep(kMillisecond);
+        cluster_.sleep(base::kMillisecond);
       }
     });
     (void)world().run();
@@ -284,7 +283,7 @@ class Run {
             left = checker.check_links(node, cluster_.session(node), returned_);
         }
         if (left.empty() || world().now() >= deadline) return;
-        cluster_.sleep(kMillisecond);
+        cluster_.sleep(base::kMillisecond);
       }
     });
     (void)world().run();
@@ -374,7 +373,7 @@ void Run::cover(Coverage& coverage) {
   coverage.add("rows of a run", happened.rows);
   coverage.add("bytes of a run", happened.bytes);
   coverage.add("steps of a run", world().steps());
-  coverage.add("simulated ms of a run", (world().now() - begin_) / kMillisecond);
+  coverage.add("simulated ms of a run", (world().now() - begin_) / base::kMillisecond);
   coverage.count("rows", "checked", happened.rows);
   coverage.count("rows", "of hostile nodes", happened.unchecked_rows);
   if (happened.lies > 0) {

@@ -9,8 +9,6 @@
 namespace faro::simulation {
 namespace {
 
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
-
 constexpr const char* kFaultNames[] = {
     "cancel",       "short stall",      "long stall",       "short outage", "half-open link",
     "death",        "death and return", "hostile bytes",    "disk full",    "failing registration",
@@ -50,7 +48,7 @@ class Drawing {
   void draw_knobs() {
     plan_.knobs = simulation::draw_knobs(chance_);
     // Longer than a hostile issuer can keep a worker waiting: query.unopened_timeout_ms.
-    plan_.knobs.stall_limit = 25'000 * kMillisecond;
+    plan_.knobs.stall_limit = 25'000 * base::kMillisecond;
   }
 
   void draw_cluster() {
@@ -97,7 +95,7 @@ class Drawing {
     }
     set("overflow.memory_bytes", plan_.overflow_memory_bytes);
     const uint64_t liveness_ms = one_of({200, 400, 1000});
-    plan_.liveness = liveness_ms * kMillisecond;
+    plan_.liveness = liveness_ms * base::kMillisecond;
     // A heartbeat is late three times: when it is sent, on its way, and when it is read.
     plan_.knobs.late_most = plan_.liveness / 8;
     set("liveness.timeout_ms", liveness_ms);
@@ -153,17 +151,17 @@ class Drawing {
           if (chance_.one_in(2)) fault.at = 0;
           break;
         case FaultKind::slow_start:
-          fault.lasting = chance_.between(1, 500 * kMillisecond);
+          fault.lasting = chance_.between(1, 500 * base::kMillisecond);
           break;
         case FaultKind::death_return:
           fault.lasting = chance_.below(uint64_t{1} << chance_.between(10, 25));
           break;
         case FaultKind::narrow:
           fault.lasting =
-              chance_.one_in(2) ? 60'000 * kMillisecond : chance_.between(limit, 12 * limit);
+              chance_.one_in(2) ? 60'000 * base::kMillisecond : chance_.between(limit, 12 * limit);
           break;
         case FaultKind::apart:
-          fault.lasting = chance_.between(3'000 * kMillisecond, 4'000 * kMillisecond);
+          fault.lasting = chance_.between(3'000 * base::kMillisecond, 4'000 * base::kMillisecond);
           break;
         default:
           break;

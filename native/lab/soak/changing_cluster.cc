@@ -18,8 +18,6 @@ constexpr base::Nanoseconds kSettledNs = 10'000'000'000;
 // The file of the overflow, which is made when rows are spilled for the first time.
 constexpr uint32_t kLateDescriptors = 1;
 
-base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
-
 }  // namespace
 
 ChangingCluster::ChangingCluster(const Options& options, uint64_t number, NodeGroup& nodes,

@@ -15,8 +15,6 @@ namespace {
 // Queries that the plan does not know have numbers of their own.
 constexpr uint32_t kToldBy = 1u << 20, kGoesOn = 2u << 20;
 
-base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
-
 void sleep_until(base::Nanoseconds when) {
   const base::Nanoseconds at = now();
   if (when > at) std::this_thread::sleep_for(std::chrono::nanoseconds(when - at));

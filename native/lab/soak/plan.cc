@@ -9,8 +9,6 @@ namespace {
 using workload::Chance;
 using workload::mix;
 
-constexpr uint64_t kMs = 1'000'000;
-
 // 2^least … 2^most, each power as likely.
 uint64_t power(Chance& chance, uint64_t least, uint64_t most) {
   return uint64_t{1} << chance.between(least, most);
@@ -23,8 +21,8 @@ FaultPlan draw_fault(const Options& options, Chance& chance, FaultKind kind) {
     fault.victim = static_cast<uint32_t>(chance.below(kNodes));
   } while (fault.victim == witness_of(options));
   // Most queries take some milliseconds: every phase of them is met.
-  fault.after_ns = chance.below(power(chance, 0, 5) * kMs);
-  fault.lasting_ns = chance.below(options.liveness_ms * kMs / 4);
+  fault.after_ns = chance.below(power(chance, 0, 5) * base::kMillisecond);
+  fault.lasting_ns = chance.below(options.liveness_ms * base::kMillisecond / 4);
   return fault;
 }
 

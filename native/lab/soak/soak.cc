@@ -63,8 +63,6 @@ class Soak {
   }
 
  private:
-  static base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
-
   bool is_over() const {
     if (options_.kills != 0) return progress_.killed.count >= options_.kills;
     return now() - start_ >= static_cast<base::Nanoseconds>(options_.seconds * 1e9);

@@ -7,10 +7,14 @@
 #include <functional>
 #include <string>
 
+#include "base/clock.h"
 #include "lab/soak/plan.h"
 #include "lab/soak/usage.h"
 
 namespace faro::soak {
+
+/// What a soak goes by: its processes are real.
+inline base::Nanoseconds now() { return base::SystemClock::instance().now_ns(); }
 
 /// From a time limit's end, when a loss has to be known at the latest.
 inline constexpr double kTellingSeconds = 1;

@@ -10,7 +10,6 @@
 namespace faro::transport::tcp {
 namespace {
 
-constexpr base::Nanoseconds kNanosecondsPerMs = 1'000'000;
 constexpr int kProbes = 4;
 constexpr int kLongestProbeSeconds = 32767;  // the kernel's
 
@@ -21,7 +20,7 @@ void set(int fd, int level, int name, int value) noexcept {
 }  // namespace
 
 void KernelWatch::begin(int fd, base::Nanoseconds limit) noexcept {
-  limit_ms_ = static_cast<int>(std::min<base::Nanoseconds>(limit / kNanosecondsPerMs, INT32_MAX));
+  limit_ms_ = static_cast<int>(std::min<base::Nanoseconds>(limit / base::kMillisecond, INT32_MAX));
   if (limit_ms_ == 0) return;
   const int probe_seconds = std::max(limit_ms_ / 1000 / kProbes, 1);
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

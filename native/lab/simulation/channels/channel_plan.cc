@@ -5,12 +5,11 @@
 #include <iterator>
 #include <utility>
 
+#include "base/clock.h"
 #include "lab/simulation/run_plan.h"
 
 namespace faro::simulation {
 namespace {
-
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 // Far longer than mending takes, however often it is cut again, and however long everybody is late.
 constexpr uint64_t kEnoughMs = 30'000;
@@ -19,7 +18,7 @@ constexpr uint64_t kEnoughMs = 30'000;
 constexpr uint64_t kEnoughBesideHostileMs = 8'000;
 // Longer than it takes if nothing else happens.
 constexpr uint64_t kSomeMs = 2'000;
-constexpr base::Nanoseconds kShortlyApart = 300 * kMillisecond;
+constexpr base::Nanoseconds kShortlyApart = 300 * base::kMillisecond;
 
 constexpr const char* kFaultNames[] = {
     "death",       "death and return", "closed endpoint", "closed endpoint and return",
@@ -63,9 +62,9 @@ class Drawing {
     plan_.knobs = draw_knobs(chance_);
     plan_.liveness_ms = one_of<uint64_t>({200, 400, 1000});
     // A heartbeat is late three times: when it is sent, on its way, and when it is read.
-    plan_.knobs.late_most = plan_.liveness_ms * kMillisecond / 8;
+    plan_.knobs.late_most = plan_.liveness_ms * base::kMillisecond / 8;
     // Longer than anybody waits for a peer that is gone, and shorter than a sleep.
-    plan_.knobs.stall_limit = 9'000 * kMillisecond;
+    plan_.knobs.stall_limit = 9'000 * base::kMillisecond;
     plan_.wait_yields = one_of<uint64_t>({0, 1, 3, 20});
     plan_.mend_ms = chance_.one_in(6)   ? one_of<uint64_t>({0, 1, 10})
                     : chance_.one_in(3) ? kSomeMs
@@ -79,7 +78,7 @@ class Drawing {
     if (chance_.one_in(4)) peer.memory_limit_bytes = chance_.between(40 << 10, 160 << 10);
     if (chance_.one_in(3)) peer.ring_limit = between(1 << 10, 32 << 10);
     peer.has_task = chance_.one_in(3);
-    if (chance_.one_in(6)) peer.starts_at = chance_.below(100 * kMillisecond);
+    if (chance_.one_in(6)) peer.starts_at = chance_.below(100 * base::kMillisecond);
   }
 
   SidePlan draw_side(bool dials) {
@@ -135,7 +134,7 @@ class Drawing {
         fault.other = one.to;
         fault.at = one.at + chance_.below(uint64_t{1} << chance_.between(10, 22));
       }
-      const base::Nanoseconds limit = plan_.liveness_ms * kMillisecond;
+      const base::Nanoseconds limit = plan_.liveness_ms * base::kMillisecond;
       switch (fault.kind) {
         case PeerFaultKind::short_stall:
           fault.lasting = chance_.between(1, limit / 4);
@@ -149,9 +148,9 @@ class Drawing {
           fault.lasting = moment();
           break;
         case PeerFaultKind::apart:
-          fault.lasting = chance_.between(kMillisecond, kShortlyApart);
+          fault.lasting = chance_.between(base::kMillisecond, kShortlyApart);
           if (plan_.mend_ms != kEnoughMs && chance_.one_in(2))
-            fault.lasting = chance_.between(3'000 * kMillisecond, 4'000 * kMillisecond);
+            fault.lasting = chance_.between(3'000 * base::kMillisecond, 4'000 * base::kMillisecond);
           break;
         default:
           break;

@@ -7,14 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "lab/simulation/channels/channel_checker.h"
 #include "lab/simulation/channels/peers.h"
 #include "lab/simulation/channels/poller_program.h"
 
 namespace faro::simulation {
 namespace {
-
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 class ChannelRun {
  public:

@@ -11,7 +11,6 @@ namespace faro::simulation {
 namespace {
 
 constexpr base::Nanoseconds kMicrosecond = 1'000;
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 Wait wait_for(base::Nanoseconds time) {
   return Wait::at_most(std::chrono::nanoseconds(static_cast<int64_t>(time)));
@@ -146,7 +145,7 @@ void PollerProgram::wait() {
   if (!over_.empty() || std::any_of(channels_.begin(), channels_.end(), holds)) {
     limit = wait_for(chance_.between(1, 300 * kMicrosecond));
   } else if (ledger_.dials_left == 0) {
-    limit = wait_for(chance_.between(1, 2 * kMillisecond));
+    limit = wait_for(chance_.between(1, 2 * base::kMillisecond));
   } else if (dials_at != base::kForever) {
     limit = wait_for(dials_at > now ? dials_at - now : 0);
   }

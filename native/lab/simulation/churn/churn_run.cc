@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/clock.h"
 #include "lab/simulation/churn/churn_checker.h"
 #include "lab/simulation/churn/coordinator.h"
 #include "lab/simulation/run.h"
@@ -10,8 +11,6 @@
 
 namespace faro::simulation {
 namespace {
-
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
 
 class ChurnRun {
  public:
@@ -77,7 +76,7 @@ void ChurnRun::cover(Coverage& coverage) {
   coverage.add("rows of a run", ledger_.queries.happened.rows);
   coverage.add("bytes of a run", ledger_.queries.happened.bytes);
   coverage.add("steps of a run", world_.steps());
-  coverage.add("simulated ms of a run", (world_.now() - begin_) / kMillisecond);
+  coverage.add("simulated ms of a run", (world_.now() - begin_) / base::kMillisecond);
   coverage.count("rows", "checked", ledger_.queries.happened.rows);
   coverage.count("connections", "cut", internet_.fabric().faults().cut_count());
   coverage.count("connections", "gone dark", internet_.fabric().faults().dark_count());

@@ -6,17 +6,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "lab/simulation/checker.h"
 #include "lab/simulation/churn/churn_checker.h"
 
 namespace faro::simulation {
 namespace {
 
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
-
 // How long anything of a query may stay: what peers have said of queries that nobody declares is forgotten after twice
 // query.unopened_timeout_ms = 20 s.
-constexpr base::Nanoseconds kIdleTime = 45'000 * kMillisecond;
+constexpr base::Nanoseconds kIdleTime = 45'000 * base::kMillisecond;
 
 }  // namespace
 
@@ -285,7 +284,7 @@ void Coordinator::look_at_all(const char* when) {
       const std::string left = what_is_left(members_[number]);
       if (left.empty()) break;
       if (world_.now() > deadline) return world_.violation(fmt::format("{} {}", when, left));
-      world_.sleep(kMillisecond);
+      world_.sleep(base::kMillisecond);
     }
   }
 }

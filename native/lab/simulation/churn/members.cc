@@ -6,15 +6,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "faro/nodes.h"
 
 namespace faro::simulation {
 namespace {
 
-constexpr base::Nanoseconds kMillisecond = 1'000'000;
-
 // Anything that a session was told and that does not wait for queries is done by then.
-constexpr base::Nanoseconds kSoon = 20'000 * kMillisecond;
+constexpr base::Nanoseconds kSoon = 20'000 * base::kMillisecond;
 
 }  // namespace
 
@@ -57,7 +56,7 @@ std::vector<uint32_t> Members::ready_together() const {
 
 void Members::await_missing() {
   const base::Nanoseconds deadline = world_.now() + kSoon;
-  for (bool any = true; any; world_.sleep(kMillisecond)) {
+  for (bool any = true; any; world_.sleep(base::kMillisecond)) {
     any = false;
     for (const uint32_t one : ready()) {
       Process& process = *members_.at(one).process;
@@ -432,7 +431,7 @@ void Members::await_return(Process& process, Process& returned, uint32_t lost_be
                            bool was_linked) {
   const uint32_t number = returned.number();
   base::Nanoseconds deadline = world_.now() + kSoon;
-  for (;; world_.sleep(kMillisecond)) {
+  for (;; world_.sleep(base::kMillisecond)) {
     const auto member = members_.find(process.number());
     if (member == members_.end() || member->second.process != &process || member->second.is_drained)
       return;

@@ -1,0 +1,98 @@
+// What a user sees of a session with a fixed list of nodes: the table "A fixed list" of native/session/README.md.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "faro/nodes.h"
+#include "support/recorded_events.h"
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+class FixedSession : public ShuffleApi {};
+
+TEST_F(FixedSession, has_the_numbers_of_its_list) {
+  open(3);
+  for (const uint32_t n : {0u, 1u, 2u}) {
+    EXPECT_EQ(session(n).node_count(), 3u);
+    EXPECT_EQ(session(n).worker_count(), 3u);
+    EXPECT_EQ(session(0).first_worker(n), n);
+  }
+}
+
+TEST_F(FixedSession, is_linked_with_all_of_its_list_when_open_returns) {
+  open(3);
+  for (const uint32_t n : {0u, 1u, 2u}) {
+    for (const uint32_t other : {0u, 1u, 2u}) EXPECT_TRUE(session(n).has_node(other));
+  }
+}
+
+TEST_F(FixedSession, waits_for_nobody_if_it_is_told_so_and_links_with_those_who_come) {
+  open(2, {{"connect.wait_for", "none"}});
+  for (const uint32_t n : {0u, 1u}) EXPECT_TRUE(is_ok(session(n).await_node(1 - n)));
+  expect_working();
+}
+
+// A query that is declared, or a worker that uses one, is not needed for it.
+TEST_F(FixedSession, links_again_with_a_node_that_is_back_and_tells_of_it_without_a_query) {
+  open(2);
+  const auto events = std::make_shared<RecordedEvents>();
+  session(0).listen(events->listener());
+  cluster_->session(1).reset();
+  EXPECT_EQ(events->await("left"), "left 1");
+  EXPECT_FALSE(session(0).has_node(1));
+  ASSERT_TRUE(is_ok(cluster_->restart(1)));
+  EXPECT_EQ(events->await("returned"), "returned 1");
+  EXPECT_TRUE(session(0).has_node(1));
+}
+
+TEST_F(FixedSession, has_all_workers_in_a_query_that_was_not_declared) {
+  const QueryId id = open_and_begin(3);
+  Shuffle shuffle = open_shuffle(worker(0), spec(id, 0, 8));
+  EXPECT_EQ(shuffle.spec().senders, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(shuffle.spec().receivers, (std::vector<uint32_t>{0, 1, 2}));
+  shuffle.close();
+  EXPECT_EQ(end_failed(worker(0), id).code(), Code::query_cancelled);
+}
+
+TEST_F(FixedSession, fails_a_query_at_once_whose_member_is_not_there) {
+  open(2);
+  const auto events = std::make_shared<RecordedEvents>();
+  session(0).listen(events->listener());
+  cluster_->session(1).reset();
+  EXPECT_EQ(events->await("left"), "left 1");
+  Worker& only = session(0).worker(0);
+  for (const bool is_declared : {true, false}) {
+    const QueryId id = session(0).begin_query();
+    if (is_declared) {
+      EXPECT_TRUE(is_ok(session(0).declare_query(id, {0, 1})));
+    }
+    expect_error(end_failed(only, id), Code::peer_lost, {"node 1"});
+  }
+  const QueryId without = session(0).begin_query();
+  ASSERT_TRUE(is_ok(session(0).declare_query(without, {0})));
+  Shuffle shuffle = open_shuffle(only, spec(without, 0, 8));
+  EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
+  EXPECT_EQ(take_rows(shuffle), 0u);
+  shuffle.close();
+  Status cause;
+  EXPECT_EQ(end_query(only, without, cause), Outcome::done) << cause.to_string();
+}
+
+TEST_F(FixedSession, checks_the_memory_of_all_rings_when_it_opens) {
+  const SessionCluster cluster(3, small_rings({{"memory.limit_bytes", "64 KiB"}}));
+  expect_error(cluster.status(), Code::resource_limit, {"memory.limit_bytes"});
+}
+
+TEST_F(FixedSession, has_nobody_added_drained_or_removed) {
+  open(1);
+  expect_error(Nodes(session()).add({1, "127.0.0.1:1"}), Code::wrong_state, {"cluster.node_limit"});
+  expect_error(Nodes(session()).drain(0), Code::wrong_state, {"cluster.node_limit"});
+  expect_error(Nodes(session()).remove(0), Code::wrong_state, {"cluster.node_limit"});
+}
+
+}  // namespace
+}  // namespace faro::test
