@@ -74,7 +74,7 @@ TEST_F(FixedSession, fails_a_query_at_once_whose_member_is_not_there) {
   }
   const QueryId without = session(0).begin_query();
   ASSERT_TRUE(is_ok(session(0).declare_query(without, {0})));
-  Shuffle shuffle = open_shuffle(only, spec(without, 0, 8));
+  Shuffle shuffle = open_shuffle(only, spec(without, 0, 8, {0}, {0}));
   EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
   EXPECT_EQ(take_rows(shuffle), 0u);
   shuffle.close();
