@@ -38,8 +38,6 @@ class ConnectionManager {
   const tcp::SocketAddress& local() const noexcept { return local_; }
   uint8_t device_port() const noexcept { return listener_->port_num; }
   rdma_event_channel* channel() const noexcept { return channel_; }
-  /// From start on.
-  Reactor& reactor() const noexcept { return *reactor_; }
 
   /// Called on the network thread when the device has failed or is being removed.
   void set_on_device_lost(std::function<void(const Status&)> lost) { lost_ = std::move(lost); }

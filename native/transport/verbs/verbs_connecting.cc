@@ -78,7 +78,7 @@ Status VerbsConnecting::on_message(std::span<const std::byte> message) {
 }
 
 Status VerbsConnecting::on_listen(const wire::VerbsListen& listen) {
-  if (!context_.initiator || !connections_.empty() || probe_)
+  if (!context_.initiator || !connections_.empty())
     return {Code::protocol_error, "a LISTEN out of place"};
   tcp::SocketAddress peer;
   if (listen.family == 0) {
@@ -97,15 +97,6 @@ Status VerbsConnecting::on_listen(const wire::VerbsListen& listen) {
   }
   peer.set_port(listen.port);
   peer_device_ = peer;
-  if (!manager_.device()->is_iwarp()) return dial_all();
-  probe_.emplace(manager_.reactor());
-  return probe_->start(manager_.local(), peer_device_, [this](const Status& answer) {
-    const Status status = answer.ok() ? dial_all() : answer;
-    if (!status.ok()) on_failed(status);
-  });
-}
-
-Status VerbsConnecting::dial_all() {
   connections_.resize(channel_count_);
   for (uint32_t channel = 0; channel < channel_count_; ++channel)
     FARO_RETURN_IF_ERROR(dial(channel));

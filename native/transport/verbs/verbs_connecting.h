@@ -2,8 +2,7 @@
 //
 //   acceptor                                  initiator
 //   start: listen                             start
-//          ── LISTEN {address, port} ──►             over iWARP: PathProbe
-//                                                    resolve, create the queue pair
+//          ── LISTEN {address, port} ──►             resolve, create the queue pair
 //   MEMORY ◄──────────────────────────► MEMORY
 //   on_request: queue pair, receives   ◄──     post the receives, connect {token}
 //   accept                             ──►     established
@@ -20,7 +19,6 @@
 #include "transport/transport.h"
 #include "transport/verbs/connection_manager.h"
 #include "transport/verbs/link_parts.h"
-#include "transport/verbs/path_probe.h"
 #include "transport/verbs/registered_memory.h"
 #include "transport/verbs/verbs_options.h"
 #include "wire/verbs_message.h"
@@ -65,7 +63,6 @@ class VerbsConnecting final : private Connection::SetupHandler,
   void tell_memory(const RegisteredMemory& incoming);
   Status on_listen(const wire::VerbsListen& listen);
   Status on_memory(const wire::VerbsMemory& memory);
-  Status dial_all();
   /// Puts a new connection, on its way to the peer, into the place of channel `channel`.
   Status dial(uint32_t channel);
   uint32_t channel_of(const Connection& connection) const;
@@ -80,7 +77,6 @@ class VerbsConnecting final : private Connection::SetupHandler,
   const RegisteredMemory* messages_ = nullptr;  // from start on
   StreamToken token_{};                         // likewise
   tcp::SocketAddress peer_device_;              // where the initiator dials
-  std::optional<PathProbe> probe_;              // of the path there, before the first dial
   uint32_t redials_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;  // one per channel
   std::optional<wire::VerbsMemory> peer_;
