@@ -453,7 +453,8 @@ void Roster::remove_node(uint32_t node) {
   observer_.on_number_free(node);
 }
 
-// All that the link had to carry has arrived, or nobody waits for it any more.
+// All that the link had to carry has arrived, or nobody waits for it any more. A link may be idle and its node drained: then
+// this is asked for twice.
 void Roster::let_go(uint32_t node) {
   const auto end_link = [&](bool is_loss) {
     links::Link* const link = links_.find(node);
@@ -463,7 +464,8 @@ void Roster::let_go(uint32_t node) {
     drop_link(*link, is_loss);
     announce_members(links_, topology_);
   };
-  if (phase_ != Phase::open) return;
+  const bool is_done = nodes_.standing(node) == NodeList::Standing::drained;
+  if (phase_ != Phase::open || is_done) return;
   auto why = observer_.on_letting_go(node);
   if (why == Observer::LetGo::idle) {
     end_link(false);

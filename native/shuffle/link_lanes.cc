@@ -85,8 +85,8 @@ bool LinkLanes::rebind(uint32_t node) {
     if (uses_rings(node)) return false;
   }
   bind(node, link);
-  // Rows may have come, and been marked, before there were rings for them here.
-  if (is_on_demand) receive_side_.look_at(node);
+  // Rows may have come, and been marked, before these rings were bound here.
+  receive_side_.look_at(node);
   return true;
 }
 
