@@ -91,6 +91,11 @@ void Calls::sent(const OpenStage& stage, uint32_t receiver, uint64_t number, siz
     record_.count("rows above a frame");
 }
 
+void Calls::count_rows() {
+  record_.count("rows sent", rows_.sent_count());
+  record_.count("rows received", rows_.received_count());
+}
+
 // --- queries
 
 void Calls::begin_query(QueryRun& query) {

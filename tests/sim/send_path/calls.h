@@ -11,7 +11,6 @@
 
 #include "faro/session.h"
 #include "sim/send_path/plan.h"
-#include "sim/send_path/record.h"
 #include "sim/send_path/rows.h"
 #include "sim/send_path/scene.h"
 
@@ -70,6 +69,9 @@ class Calls {
   Rows& rows() noexcept { return rows_; }
   std::vector<HeldBatch>& held(uint32_t worker) { return held_[worker]; }
   const std::optional<OpenClaim>& claim(uint32_t worker) const { return claims_[worker]; }
+
+  /// How many were sent and received, at the end.
+  void count_rows();
 
   // --- queries
   void begin_query(QueryRun& query);

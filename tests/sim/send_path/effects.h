@@ -10,16 +10,16 @@
 
 #include "faro/metrics.h"
 #include "faro/shuffle.h"
+#include "sim/programs/record.h"
+#include "sim/programs/rings.h"
 #include "sim/send_path/nodes.h"
-#include "sim/send_path/record.h"
-#include "sim/send_path/rings.h"
 
 namespace faro::send_path {
 
 /// Within a call frames count by ring: which of two rings had its frame first nobody can see.
 ///
 /// Threads: one.
-class Effects final : public RingWatcher {
+class Effects final : public programs::RingWatcher {
  public:
   explicit Effects(Record& record) : record_(record) {}
 

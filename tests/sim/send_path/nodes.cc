@@ -3,9 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "base/settings.h"
-#include "faro/config.h"
 #include "node/session_access.h"
+#include "sim/programs/settings.h"
 
 namespace faro::send_path {
 namespace {
@@ -16,34 +15,28 @@ Result<base::Settings> settings_of(const Plan& plan, uint32_t node) {
   std::string addresses;
   for (uint32_t n = 0; n < plan.nodes; ++n) addresses += (n == 0 ? "" : ",") + address_of(n);
   const NodeSettings& drawn = plan.settings;
-  Config config;
-  Status failure;
-  const auto set = [&](const char* name, auto value) {
-    Status status = config.set(name, value);
-    if (failure.ok()) failure = std::move(status);
-  };
-  set("cluster.nodes", std::string_view(addresses));
-  set("cluster.workers", uint64_t{plan.workers_per_node});
-  set("cluster.node", uint64_t{node});
-  if (plan.changing) set("cluster.node_limit", uint64_t{plan.nodes});
-  set("connect.wait_for", "none");
-  set("counters.folder", "");
-  set("kernel.scatter", "scalar");
-  set("connect.timeout_ms", uint64_t{1000});
-  set("liveness.timeout_ms", uint64_t{4000});
-  set("ring.bytes", uint64_t{drawn.ring_bytes});
-  set("ring.per_lane", uint64_t{drawn.rings_per_lane});
-  set("transfer.threshold_bytes", drawn.threshold);
-  set("row.limit_bytes", drawn.row_limit);
-  set("shuffle.limit", uint64_t{drawn.shuffle_limit});
-  set("overflow.memory_bytes", drawn.overflow_memory);
-  set("overflow.file_bytes", drawn.overflow_file);
-  set("overflow.query_limit_bytes", drawn.query_limit);
-  set("drain.delay_us", uint64_t{drawn.drain_delay_us});
-  set("wait.yields", uint64_t{drawn.wait_yields});
-  set("wait.sleep_ms", uint64_t{1});
-  if (!failure.ok()) return failure;
-  return base::Settings::resolve(config);
+  programs::SettingsMaker made;
+  made.set("cluster.nodes", std::string_view(addresses));
+  made.set("cluster.workers", uint64_t{plan.workers_per_node});
+  made.set("cluster.node", uint64_t{node});
+  if (plan.changing) made.set("cluster.node_limit", uint64_t{plan.nodes});
+  made.set("connect.wait_for", "none");
+  made.set("counters.folder", "");
+  made.set("kernel.scatter", "scalar");
+  made.set("connect.timeout_ms", uint64_t{1000});
+  made.set("liveness.timeout_ms", uint64_t{4000});
+  made.set("ring.bytes", uint64_t{drawn.ring_bytes});
+  made.set("ring.per_lane", uint64_t{drawn.rings_per_lane});
+  made.set("transfer.threshold_bytes", drawn.threshold);
+  made.set("row.limit_bytes", drawn.row_limit);
+  made.set("shuffle.limit", uint64_t{drawn.shuffle_limit});
+  made.set("overflow.memory_bytes", drawn.overflow_memory);
+  made.set("overflow.file_bytes", drawn.overflow_file);
+  made.set("overflow.query_limit_bytes", drawn.query_limit);
+  made.set("drain.delay_us", uint64_t{drawn.drain_delay_us});
+  made.set("wait.yields", uint64_t{drawn.wait_yields});
+  made.set("wait.sleep_ms", uint64_t{1});
+  return made.resolve();
 }
 
 }  // namespace
@@ -68,12 +61,12 @@ Status Nodes::open(const Plan& plan, uint32_t number) {
   Node& node = nodes_[number];
   Result<base::Settings> settings = settings_of(plan, number);
   if (!settings.ok()) return settings.status();
-  auto network = std::make_unique<ManualNetwork>(world_, number, 0, address_of(number));
+  auto network = std::make_unique<programs::ManualNetwork>(world_, number, 0, address_of(number));
   node.network = network.get();
   node.disk.limit_bytes = plan.settings.overflow_file;
   node::NodeEnvironment environment;
   environment.network = std::move(network);
-  environment.make_waiter = [this] { return std::make_unique<ManualWaiter>(world_); };
+  environment.make_waiter = [this] { return std::make_unique<programs::ManualWaiter>(world_); };
   environment.spill_file = std::make_unique<simulation::SimSpillFile>(node.disk);
   auto session = SessionAccess::open(*settings, std::move(environment));
   if (!session.ok()) return session.status();

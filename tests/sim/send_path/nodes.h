@@ -7,8 +7,8 @@
 
 #include "faro/session.h"
 #include "lab/simulation/sim_spill_file.h"
+#include "sim/programs/world.h"
 #include "sim/send_path/plan.h"
-#include "sim/send_path/world.h"
 #include "transport/transport.h"
 
 namespace faro::send_path {
@@ -43,7 +43,7 @@ class Nodes {
  private:
   struct Node {
     simulation::SimDisk disk;
-    ManualNetwork* network = nullptr;
+    programs::ManualNetwork* network = nullptr;
     std::unique_ptr<Session> session;
     bool is_there = false;
   };

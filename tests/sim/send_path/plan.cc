@@ -4,15 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <initializer_list>
+
+#include "sim/programs/draw.h"
 
 namespace faro::send_path {
 namespace {
 
-template <typename Value>
-Value one_of(Chance& chance, std::initializer_list<Value> values) {
-  return *(values.begin() + chance.below(values.size()));
-}
+using programs::one_of;
 
 std::vector<uint32_t> draw_workers(Chance& chance, uint32_t count) {
   std::vector<uint32_t> workers;

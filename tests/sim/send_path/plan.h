@@ -7,10 +7,20 @@
 #include <vector>
 
 #include "lab/workload/chance.h"
-#include "sim/send_path/world.h"
+#include "sim/programs/record.h"
+#include "sim/programs/rings.h"
+#include "sim/programs/world.h"
 
 namespace faro::send_path {
 
+using programs::Delivery;
+using programs::Kind;
+using programs::LeftOut;
+using programs::Port;
+using programs::Position;
+using programs::Record;
+using programs::RunResult;
+using programs::World;
 using workload::Chance;
 
 struct StagePlan {

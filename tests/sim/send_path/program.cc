@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/programs/draw.h"
+
 namespace faro::send_path {
 namespace {
 
@@ -21,6 +23,7 @@ Program::Program(const Plan& plan, Record& record)
 Program::~Program() {
   for (uint32_t worker = 0; worker < plan_.worker_count(); ++worker) give_back(worker);
   stages_.clear();
+  calls_.count_rows();
 }
 
 void Program::run() {
@@ -213,11 +216,7 @@ void Program::act() {
   const Mood& mood = plan_.mood;
   const uint32_t weights[] = {mood.send, mood.many, mood.claim, mood.several, mood.receive,
                               mood.keep, mood.end,  mood.world, mood.trouble};
-  uint64_t total = 0;
-  for (const uint32_t weight : weights) total += weight;
-  uint64_t drawn = chance_.below(total);
-  size_t what = 0;
-  while (drawn >= weights[what]) drawn -= weights[what++];
+  const size_t what = programs::draw_weighted(chance_, weights);
   OpenStage* const sender = draw_stage(worker, true);
   OpenStage* const receiver = draw_stage(worker, false);
   OpenStage* const either =

@@ -25,7 +25,6 @@ class Program {
   void run();
   /// The first rule that was broken; empty: none was.
   const std::string& violation() { return calls_.rows().violation(); }
-  const Rows& rows() { return calls_.rows(); }
 
  private:
   // --- queries

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <memory>
 
+#include "sim/programs/record.h"
+#include "sim/programs/rings.h"
+#include "sim/programs/world.h"
 #include "sim/send_path/effects.h"
 #include "sim/send_path/nodes.h"
 #include "sim/send_path/plan.h"
-#include "sim/send_path/record.h"
-#include "sim/send_path/rings.h"
-#include "sim/send_path/world.h"
 
 namespace faro::send_path {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "ring/layout.h"
-#include "sim/send_path/world.h"
+#include "sim/programs/world.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
-namespace faro::send_path {
+namespace faro::programs {
 
 using wire::Position;
 
@@ -108,6 +108,7 @@ class Port : public std::enable_shared_from_this<Port> {
   }
 
   bool carries(const std::shared_ptr<Port>& peer) const;
+  bool is_dark(uint32_t from, uint32_t to) const;
   void break_connection();
   void go_on() { failed_ = false; }
 
@@ -130,4 +131,4 @@ class Port : public std::enable_shared_from_this<Port> {
 /// The transport of one node.
 std::unique_ptr<transport::Transport> make_transport(World& world, uint32_t node);
 
-}  // namespace faro::send_path
+}  // namespace faro::programs

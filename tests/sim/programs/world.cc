@@ -1,17 +1,17 @@
-#include "sim/send_path/world.h"
+#include "sim/programs/world.h"
 
 #include <utility>
 
 #include "faro/hash.h"
-#include "sim/send_path/rings.h"
+#include "sim/programs/rings.h"
 
-namespace faro::send_path {
+namespace faro::programs {
 
 // --- World
 
 ManualNetwork* World::find(const std::string& address) const {
   for (ManualNetwork* const each : networks_) {
-    if (each->local_address() == address) return each;
+    if (each->listens() && each->local_address() == address) return each;
   }
   return nullptr;
 }
@@ -24,17 +24,29 @@ void World::pass(base::Nanoseconds time) {
   for (const auto& port : ports()) port->flush();
 }
 
-void World::pump() {
-  // A round may have done something though it says that nothing has come: it takes two of them to
-  // be sure.
+// A round may have done something though it says that nothing has come: it takes two of them to be
+// sure.
+template <typename Round>
+void World::repeat_until_quiet(const Round& round) {
   constexpr int kQuietRounds = 2;
   constexpr int kRoundLimit = 200;
   int quiet = 0;
-  for (int i = 0; i < kRoundLimit && quiet < kQuietRounds; ++i) {
+  for (int i = 0; i < kRoundLimit && quiet < kQuietRounds; ++i) quiet = round() ? 0 : quiet + 1;
+}
+
+void World::pump() {
+  repeat_until_quiet([this] {
     bool worked = false;
-    for (const auto& [node, round] : rounds_) worked |= round();
-    quiet = worked ? 0 : quiet + 1;
-  }
+    for (const auto& [key, round] : rounds_) worked |= round();
+    return worked;
+  });
+}
+
+void World::run(uint32_t key) {
+  repeat_until_quiet([&] {
+    const auto round = rounds_.find(key);
+    return round != rounds_.end() && round->second();
+  });
 }
 
 uint64_t World::add(const std::shared_ptr<Port>& port) {
@@ -78,22 +90,40 @@ class ManualConnection final : public links::ControlConnection {
 
 }  // namespace
 
+bool Stream::is_watched(const Stream* peer) const {
+  return peer != nullptr && network_ != nullptr && peer->network_ != nullptr &&
+         network_->world().control_watcher() != nullptr;
+}
+
 void Stream::send(std::span<const std::byte> message) {
   const auto peer = peer_.lock();
   if (ended_ || detached_ || peer == nullptr || peer->ended_ || peer->detached_) return;
   peer->arrived_.emplace_back(message.begin(), message.end());
+  if (is_watched(peer.get()))
+    network_->world().control_watcher()->on_message(*network_, *peer->network_, number_, message);
 }
 
 void Stream::detach() {
   handler_ = nullptr;
   if (std::exchange(detached_, true)) return;
   arrived_.clear();
-  if (const auto peer = peer_.lock()) peer->end("the peer closed the connection", false);
+  const auto peer = peer_.lock();
+  if (peer == nullptr) return;
+  if (!ended_ && is_watched(peer.get()))
+    network_->world().control_watcher()->on_close(*network_, *peer->network_, number_);
+  peer->end("the peer closed the connection", false);
 }
 
-void Stream::cut() {
-  if (const auto peer = peer_.lock()) peer->end("the connection was reset", true);
-  end("the connection was reset", true);
+void Stream::cut(bool loses) {
+  if (const auto peer = peer_.lock()) peer->end("the connection was reset", loses);
+  end("the connection was reset", loses);
+}
+
+bool Stream::has_news() const {
+  if (handler_ == nullptr || told_ || (arrived_.empty() && !ended_)) return false;
+  const auto peer = peer_.lock();
+  if (peer == nullptr || network_ == nullptr || peer->network_ == nullptr) return true;
+  return !network_->world().is_dark(peer->network_->node(), network_->node());
 }
 
 void Stream::end(const char* cause, bool loses) {
@@ -146,13 +176,17 @@ ManualNetwork::~ManualNetwork() {
   tasks_.clear();
 }
 
-void ManualNetwork::die() {
+void ManualNetwork::die(bool loses) {
   dead_ = true;
-  for (const auto& weak : streams_) {
-    if (const auto stream = weak.lock()) stream->cut();
-  }
+  hang_up(loses);
   for (const auto& port : world_.ports()) {
     if (port->node() == node_) port->die();
+  }
+}
+
+void ManualNetwork::hang_up(bool loses) {
+  for (const auto& weak : streams_) {
+    if (const auto stream = weak.lock()) stream->cut(loses);
   }
 }
 
@@ -170,31 +204,52 @@ std::shared_ptr<Stream> ManualNetwork::make_stream(std::string peer_address) {
   return stream;
 }
 
+// Who has connected and was not accepted is turned away.
+void ManualNetwork::set_acceptor(Acceptor* acceptor) {
+  acceptor_ = acceptor;
+  if (acceptor == nullptr) arrived_.clear();
+}
+
 void ManualNetwork::connect(
     const std::string& address,
     std::function<void(Result<std::unique_ptr<links::ControlConnection>>)> done) {
-  ManualNetwork* const peer = world_.find(address);
-  if (dead_ || peer == nullptr || peer->dead_ || peer->acceptor_ == nullptr) {
-    return defer([address, done = std::move(done)] {
-      done(Status(Code::peer_lost, "connect to " + address + ": refused"));
-    });
+  ManualNetwork* const peer = dead_ ? nullptr : world_.find(address);
+  const bool is_dark =
+      peer != nullptr && (world_.is_dark(node_, peer->node_) || world_.is_dark(peer->node_, node_));
+  const bool is_answered = peer != nullptr && !is_dark;
+  if (world_.control_watcher() != nullptr)
+    world_.control_watcher()->on_dial(*this, address, is_answered);
+  if (!is_answered) {
+    const Status why = is_dark ? Status(Code::connect_failed, "connect to " + address + ": no way")
+                               : Status(Code::peer_lost, "connect to " + address + ": refused");
+    return defer([why, done = std::move(done)] { done(why); });
   }
   const auto ours = make_stream(address);
   const auto theirs = peer->make_stream(address_);
-  Stream::join(ours, theirs);
-  // A task has to be copyable: what it owns is taken out when it runs.
+  const bool is_higher = node_ > peer->node_;
+  Stream::join(ours, theirs, 2 * ++dialled_[peer->node_] + is_higher);
+  // A task has to be copyable: what it owns is taken out when it runs. If it never runs, the
+  // connection ends.
   const auto our_end = std::make_shared<std::unique_ptr<links::ControlConnection>>(
       std::make_unique<ManualConnection>(ours));
-  const auto their_end = std::make_shared<std::unique_ptr<links::ControlConnection>>(
-      std::make_unique<ManualConnection>(theirs));
+  peer->arrived_.push_back(std::make_unique<ManualConnection>(theirs));
   defer([our_end, done = std::move(done)] { done(std::move(*our_end)); });
-  peer->defer([peer, their_end] {
-    if (peer->acceptor_ != nullptr) peer->acceptor_->on_connection(std::move(*their_end));
-  });
 }
 
-bool ManualNetwork::run_once(base::Nanoseconds) {
+bool ManualNetwork::run_once(base::Nanoseconds until) {
+  while (!work()) {
+    if (!wait_ || world_.clock().now_ns() >= until) return false;
+    wait_();
+  }
+  return true;
+}
+
+bool ManualNetwork::work() {
   bool worked = std::exchange(woken_, false);
+  for (; !arrived_.empty(); arrived_.pop_front()) {
+    worked = true;
+    acceptor_->on_connection(std::move(arrived_.front()));
+  }
   for (std::deque<std::function<void()>> tasks = std::exchange(tasks_, {}); !tasks.empty();
        tasks.pop_front()) {
     worked = true;
@@ -204,6 +259,7 @@ bool ManualNetwork::run_once(base::Nanoseconds) {
   for (const auto& weak : streams) {
     if (const auto stream = weak.lock()) worked |= stream->deliver();
   }
+  work_count_ += worked;
   return worked;
 }
 
@@ -222,4 +278,4 @@ void ManualWaiter::pass(uint64_t ns) noexcept {
   world_.pump();
 }
 
-}  // namespace faro::send_path
+}  // namespace faro::programs

@@ -13,16 +13,36 @@
 
 #include "faro/hash.h"
 
-namespace faro::send_path {
+namespace faro::programs {
 
 /// What a line is about. A comparison can leave kinds out (`--leave-out`).
-enum class Kind : uint8_t { call, answer, frame, announced, room, counter, memory, row };
-inline constexpr std::string_view kKindNames[] = {"call", "answer",  "frame",  "announced",
-                                                  "room", "counter", "memory", "row"};
+enum class Kind : uint8_t {
+  call,
+  answer,
+  // of the send path
+  frame,
+  announced,
+  room,
+  counter,
+  memory,
+  row,
+  // of the state of nodes
+  message,
+  alive,
+  cause,
+  event,
+  state,
+};
+inline constexpr std::string_view kKindNames[] = {
+    "call", "answer",  "frame", "announced", "room",  "counter", "memory",
+    "row",  "message", "alive", "cause",     "event", "state"};
 
 /// Which kinds a record takes no notice of.
 using LeftOut = uint32_t;
 constexpr LeftOut bit_of(Kind kind) { return LeftOut{1} << static_cast<uint32_t>(kind); }
+
+/// What programs were like, counted.
+using Tally = std::map<std::string, uint64_t>;
 
 /// What happened by one call.
 struct Marked {
@@ -30,9 +50,6 @@ struct Marked {
   std::string text;     // a line for each thing, if the record keeps them
   uint16_t digest = 0;  // of everything up to here
 };
-
-/// What programs were like, counted.
-using Tally = std::map<std::string, uint64_t>;
 
 /// Threads: one.
 class Record {
@@ -79,7 +96,7 @@ class Record {
   }
 
   /// That happened, or was so, once more; no part of the digest.
-  void count(const std::string& what) { ++tally_[what]; }
+  void count(const std::string& what, uint64_t by = 1) { tally_[what] += by; }
 
   /// The call of now; the first is 1.
   uint64_t call_number() const noexcept { return marked_.size() + 1; }
@@ -99,4 +116,30 @@ class Record {
   Tally tally_;
 };
 
-}  // namespace faro::send_path
+/// What a program has come to.
+struct RunResult {
+  uint64_t digest = 0;
+  std::vector<Marked> calls;
+  std::string violation;  // the first rule that was broken; empty: none was
+  Tally tally;
+};
+
+/// Runs a program from its begin to its end. Program: made of a plan and a record; run(),
+/// violation().
+template <typename Program, typename Plan>
+RunResult run_to_end(const Plan& plan, LeftOut left_out, bool keeps_text) {
+  Record record(left_out, keeps_text);
+  RunResult result;
+  {
+    Program program(plan, record);
+    program.run();
+    result.violation = program.violation();
+  }
+  record.end_call();
+  result.tally = record.tally();
+  result.digest = record.digest();
+  result.calls = record.calls();
+  return result;
+}
+
+}  // namespace faro::programs

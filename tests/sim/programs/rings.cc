@@ -1,4 +1,4 @@
-#include "sim/send_path/rings.h"
+#include "sim/programs/rings.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "transport/standing_rings.h"
 #include "wire/control.h"
 
-namespace faro::send_path {
+namespace faro::programs {
 namespace {
 
 const transport::Capabilities& capabilities_of_all() {
@@ -241,9 +241,13 @@ bool Port::carries(const std::shared_ptr<Port>& peer) const {
   return connection_ == Connection::stands && peer->connection_ == Connection::stands;
 }
 
+bool Port::is_dark(uint32_t from, uint32_t to) const {
+  return world_.delivery() != Delivery::shared && world_.is_dark(from, to);
+}
+
 bool Port::deliver(uint32_t ring, uint32_t frames) {
   const auto peer = peer_.lock();
-  if (!carries(peer)) return false;
+  if (!carries(peer) || is_dark(node_, peer->node_)) return false;
   Sending& s = sending_[ring];
   Receiving& r = peer->receiving_[ring];
   const Position from = r.written.load(std::memory_order_relaxed);
@@ -269,7 +273,7 @@ bool Port::deliver(uint32_t ring, uint32_t frames) {
 
 bool Port::deliver_read(uint32_t ring) {
   const auto peer = peer_.lock();
-  if (!carries(peer)) return false;
+  if (!carries(peer) || is_dark(peer->node_, node_)) return false;
   Sending& s = sending_[ring];
   const Position released = peer->receiving_[ring].released;
   if (s.peer_read.load(std::memory_order_relaxed) == released) return false;
@@ -311,4 +315,4 @@ Status Port::take_connection() {
   return Status::Ok();
 }
 
-}  // namespace faro::send_path
+}  // namespace faro::programs
