@@ -72,7 +72,7 @@ class EndpointCore final : private ChannelNetwork {
   void forget(ChannelId channel) override;
 
   // Destroyed last to first: links use all that stands before them. What pollers hold of links they let go before.
-  const base::Birthplace made_in_;
+  const base::Birthplace made_in_{};
   const base::Settings settings_;
   const EndpointSpec spec_;
   const std::unique_ptr<links::Network> network_;

@@ -34,7 +34,7 @@ class NodeLife {
   bool close() noexcept { return !closed_.exchange(true, std::memory_order_acq_rel); }
 
  private:
-  const base::Birthplace made_in_;
+  const base::Birthplace made_in_{};
   std::weak_ptr<const void> node_;
   std::string name_;
   std::atomic<bool> closed_{false};
