@@ -16,14 +16,14 @@ using simulation::RunReport;
 
 #if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
     defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 200;
+constexpr uint64_t kSeeds = 200, kParts = 1;
 #else
-constexpr uint64_t kSeeds = 2000;
+constexpr uint64_t kSeeds = 2000, kParts = 4;
 #endif
 
 class ChannelRuns : public testing::TestWithParam<Runs> {};
 
-INSTANTIATE_TEST_SUITE_P(Each, ChannelRuns, testing::ValuesIn(parts_of(kSeeds, 4)), name_of_part);
+INSTANTIATE_TEST_SUITE_P(Each, ChannelRuns, testing::ValuesIn(parts_of(kSeeds, kParts)), name_of_part);
 
 TEST_P(ChannelRuns, hold_what_always_holds) {
   Coverage coverage;

@@ -16,9 +16,9 @@ using simulation::RunReport;
 
 #if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
     defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 200;
+constexpr uint64_t kSeeds = 200, kParts = 1;
 #else
-constexpr uint64_t kSeeds = 2000;
+constexpr uint64_t kSeeds = 2000, kParts = 8;
 #endif
 
 /// Runs of which the histogram says at least this much.
@@ -30,7 +30,7 @@ uint64_t at_least(const Coverage& coverage, const char* name, uint64_t value) {
 
 class SimulationRuns : public testing::TestWithParam<Runs> {};
 
-INSTANTIATE_TEST_SUITE_P(Each, SimulationRuns, testing::ValuesIn(parts_of(kSeeds, 8)),
+INSTANTIATE_TEST_SUITE_P(Each, SimulationRuns, testing::ValuesIn(parts_of(kSeeds, kParts)),
                          name_of_part);
 
 TEST_P(SimulationRuns, hold_what_always_holds) {

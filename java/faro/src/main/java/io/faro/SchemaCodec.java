@@ -1,5 +1,6 @@
 package io.faro;
 
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -192,7 +193,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     Object[] row = new Object[columns.length];
     checkRest(from, plainBytes + nullBytes, end - at);
     for (Field field : plain) {
-      row[field.column] = field.type.get(at, field.scale);
+      row[field.column] = value(field, from, at);
       at += field.type.bytes();
     }
     long nulls = at;
@@ -200,7 +201,7 @@ public final class SchemaCodec implements RowCodec<Object[]> {
     for (Field field : nullableWithWidth) {
       if (!isNull(field, nulls)) {
         checkRest(from, field.type.bytes(), end - at);
-        row[field.column] = field.type.get(at, field.scale);
+        row[field.column] = value(field, from, at);
         at += field.type.bytes();
       }
     }
@@ -215,6 +216,16 @@ public final class SchemaCodec implements RowCodec<Object[]> {
       }
     }
     return row;
+  }
+
+  // A value of a type with a width. A decimal may have more digits than its column.
+  private static Object value(Field field, Batch from, long at) {
+    Object value = field.type.get(at, field.scale);
+    if (value instanceof BigDecimal decimal && decimal.precision() > field.precision) {
+      throw from.damaged(
+          "a decimal of " + decimal.precision() + " digits in a column of " + field.precision);
+    }
+    return value;
   }
 
   private static Object value(ColumnType type, Batch from, long at, int length) {

@@ -11,6 +11,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.math.BigDecimal;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -207,6 +209,30 @@ class SchemaCodecTest {
       }
     }
     assertTrue(refused > 300, "seed " + seed + ": " + refused + " refused");
+  }
+
+  // As a peer may send them, whose codec does not look.
+  @Test
+  void decimalsOfTooManyDigitsAreRefusedByTheirReader() {
+    for (int precision : new int[] {5, 18}) {
+      SchemaCodec codec = new SchemaCodec(List.of(Column.decimal(precision, 2, false)));
+      long limit = (long) Math.pow(10, precision);
+      for (long whole : new long[] {limit - 1, 1 - limit, limit, -limit}) {
+        byte[] bytes =
+            ByteBuffer.allocate(Long.BYTES).order(ByteOrder.nativeOrder()).putLong(whole).array();
+        try (Shuffle shuffle = cluster.openShuffle(Long.BYTES)) {
+          shuffle.sender().send(0, bytes, 0, bytes.length, Wait.NONE);
+          shuffle.sender().finish(Wait.NONE);
+          ObjectReceiver<Object[]> receiver = shuffle.receiver().objects(codec);
+          assertEquals(Outcome.DONE, receiver.next(Wait.NONE));
+          if (Math.abs(whole) < limit) {
+            assertEquals(BigDecimal.valueOf(whole, 2), receiver.get()[0]);
+          } else {
+            failsBy(Code.PROTOCOL_ERROR, receiver::get, "digits in a column of " + precision);
+          }
+        }
+      }
+    }
   }
 
   private record Point(double x, double y) {}
