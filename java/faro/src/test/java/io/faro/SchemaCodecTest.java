@@ -211,7 +211,7 @@ class SchemaCodecTest {
     assertTrue(refused > 300, "seed " + seed + ": " + refused + " refused");
   }
 
-  // As a peer may send them, whose codec does not look.
+  // A peer whose codec does not look may send them.
   @Test
   void decimalsOfTooManyDigitsAreRefusedByTheirReader() {
     for (int precision : new int[] {5, 18}) {
