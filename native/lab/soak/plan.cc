@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/clock.h"
+
 namespace faro::soak {
 namespace {
 
