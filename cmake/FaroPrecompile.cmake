@@ -1,9 +1,6 @@
 # faro_precompile(<target> [COLD]): the headers that nearly every source includes are read once, for all libraries, and for all
-# test programs. It shortens a build that has nothing in a cache. FARO_PRECOMPILE says for whom:
-#
-#   tests   for what stands in tests/, and the command (preset tsan: there each source of Faro itself is compiled with what
-#           it includes, and nothing else)
-#   all     for Faro, too
+# test programs, if FARO_PRECOMPILE is on. It shortens a build that has nothing in a cache. Presets without it (debug, aarch64)
+# compile each source with what it includes, and nothing else.
 set(precompiled <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <memory> <mutex> <optional> <span>
                 <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
 
@@ -49,8 +46,8 @@ function(faro_precompile target)
 endfunction()
 
 # faro_unite(<target>): its sources are compiled eight at a time, as one. It, too, shortens a build that has nothing in a cache.
-# FARO_UNITY says where: `cold`, in the simulation and the soak; `all`, in Faro, too, where its code is neither
-# shipped nor measured. What is anonymous in one source must have another name in the next one of the folder; a source that cannot be
+# FARO_UNITY says where: `cold`, in the simulation and the soak; `all`, in Faro and in test programs, too, where its code is
+# neither shipped nor measured. What is anonymous in one source must have another name in the next one of the folder; a source that cannot be
 # compiled with others has the property SKIP_UNITY_BUILD_INCLUSION.
 function(faro_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -53,7 +53,8 @@ newer_java() {
   [[ $found == "$newest" ]] || echo "$found"
 }
 
-# All Java tests over the library of the release build: on the JDK that builds them, and on the newest that is installed.
+# All Java tests over the library of the release build, on the JDK that builds them; those of java/faro on the newest that is
+# installed, too.
 # The first run downloads Maven's plug-ins; later ones need no network.
 all_java_tests() {
   java_tests "java $(java_version "$(command -v java)")" package
@@ -64,7 +65,7 @@ all_java_tests() {
   newer=$(newer_java)
   if [[ -n $newer ]]; then
     step "testing java with $newer"
-    java_tests "java $(java_version "$newer")" test -pl '!../examples/sql' -Dfaro.test.jvm="$newer" \
+    java_tests "java $(java_version "$newer")" test -pl faro -Dfaro.test.jvm="$newer" \
       -Dfaro.test.flags=--enable-native-access=ALL-UNNAMED
   fi
 }

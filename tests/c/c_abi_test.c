@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "faro/c.h"
@@ -1537,7 +1538,7 @@ static void await_threads(void) {
     threads = -2; /* . and .. */
     while (readdir(tasks) != NULL) ++threads;
     closedir(tasks);
-    if (threads > 1) usleep(10000);
+    if (threads > 1) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
 #endif
 }

@@ -337,7 +337,7 @@ bool add_channels(std::string name, const std::string& transport) {
   });
 }
 
-[[maybe_unused]] const bool added = [] {
+[[maybe_unused]] const bool channel_added = [] {
   for (const std::string& transport : transports_to_test({"shm", "tcp"}))
     add_channels(transport + "_channel", transport);
   return add_channels("tcp_tls_channel", "tls");

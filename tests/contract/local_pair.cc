@@ -117,7 +117,7 @@ class LocalPair final : public TransportPair {
   std::unique_ptr<transport::DataLink> link_;
 };
 
-[[maybe_unused]] const bool added = add_transport({
+[[maybe_unused]] const bool local_added = add_transport({
     .name = "local",
     .open = LocalPair::open,
     .no_loss_because = "both ends are in one process",

@@ -6,7 +6,7 @@
 namespace faro::test {
 namespace {
 
-[[maybe_unused]] const bool added = add_transport({
+[[maybe_unused]] const bool shm_added = add_transport({
     .name = "shm",
     .open =
         [](const PairShape& shape) {

@@ -17,7 +17,7 @@ struct SimParts {
   sim::SimTransport transports[2] = {{fabric, 0}, {fabric, 1}};
 };
 
-[[maybe_unused]] const bool added = add_transport({
+[[maybe_unused]] const bool sim_added = add_transport({
     .name = "sim",
     .open =
         [](const PairShape& shape) {

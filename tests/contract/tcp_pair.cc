@@ -9,7 +9,7 @@
 namespace faro::test {
 namespace {
 
-[[maybe_unused]] const bool added = add_transport({
+[[maybe_unused]] const bool tcp_added = add_transport({
     .name = "tcp",
     .open =
         [](const PairShape& shape) {

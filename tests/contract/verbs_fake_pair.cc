@@ -259,7 +259,7 @@ TransportUnderTest fake(const char* name, const Options& options) {
           }};
 }
 
-[[maybe_unused]] const bool added[] = {
+[[maybe_unused]] const bool verbs_fake_added[] = {
     add_transport(fake("verbs_in_memory", {.inline_bytes = 256, .is_like_siw = true})),
     add_transport(fake("verbs_in_memory_immediate", {.immediates = true})),
     add_transport(fake("verbs_in_memory_paper", {.order = transport::verbs::Order::paper})),

@@ -54,7 +54,7 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
           .no_loss_because = {}};
 }
 
-[[maybe_unused]] const bool added[] = {
+[[maybe_unused]] const bool verbs_added[] = {
     add_transport(verbs("verbs_send", {"verbs.notify", "send"})),
     add_transport(verbs("verbs_immediate", {"verbs.notify", "immediate"})),
     add_transport(verbs("verbs_paper", {"verbs.order", "paper"})),

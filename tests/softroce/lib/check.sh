@@ -1,7 +1,7 @@
 # Assertions of a suite. The first that fails ends the suite and says what was found and what was expected.
 
 # step <text>: what follows, in the log of the suite.
-step() { printf '\n--- %s\n' "$*"; }
+step() { printf '\n--- [%d s] %s\n' "$SECONDS" "$*"; }
 
 fail() {
   printf 'FAILED: %s\n' "$*"

@@ -2,7 +2,9 @@
 # most over rxe, the rest over siw, with a quarter of the ports taken.
 source tests/softroce/lib/suite.sh
 
-readonly rounds_of_rxe=900 rounds_of_siw=100
+rounds_of_rxe=$(or_quick 900 90)
+rounds_of_siw=$(or_quick 100 30)
+readonly rounds_of_rxe rounds_of_siw
 
 # rounds <number>
 rounds() {
