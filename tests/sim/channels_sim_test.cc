@@ -23,7 +23,8 @@ constexpr uint64_t kSeeds = 2000, kParts = 4;
 
 class ChannelRuns : public testing::TestWithParam<Runs> {};
 
-INSTANTIATE_TEST_SUITE_P(Each, ChannelRuns, testing::ValuesIn(parts_of(kSeeds, kParts)), name_of_part);
+INSTANTIATE_TEST_SUITE_P(Each, ChannelRuns, testing::ValuesIn(parts_of(kSeeds, kParts)),
+                         name_of_part);
 
 TEST_P(ChannelRuns, hold_what_always_holds) {
   Coverage coverage;

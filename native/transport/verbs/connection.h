@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "transport/transport.h"
+#include "transport/verbs/connection_parts.h"
 #include "transport/verbs/device.h"
 #include "transport/verbs/endpoint.h"
 #include "transport/verbs/queue_pair_path.h"
@@ -43,14 +44,16 @@ class Connection final : public Endpoint {
     virtual ~SetupHandler() = default;
     virtual void on_resolved(Connection& connection) = 0;
     virtual void on_established() = 0;
-    virtual void on_failed(const Status& cause) = 0;
+    /// `connection` may be destroyed.
+    virtual void on_failed(Connection& connection, const Status& cause) = 0;
   };
 
   /// For the initiator, with a new id.
-  static Result<std::unique_ptr<Connection>> create(rdma_event_channel* channel,
+  static Result<std::unique_ptr<Connection>> create(std::shared_ptr<rdma_event_channel> channel,
                                                     const ConnectionOptions& options);
   /// For the acceptor: takes over the id of a connect request.
-  static std::unique_ptr<Connection> adopt(rdma_cm_id* id, const ConnectionOptions& options);
+  static std::unique_ptr<Connection> adopt(std::shared_ptr<rdma_event_channel> channel,
+                                           rdma_cm_id* id, const ConnectionOptions& options);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -64,12 +67,12 @@ class Connection final : public Endpoint {
   Status create_queue_pair(const std::shared_ptr<Device>& device);
   uint32_t inline_bytes() const noexcept { return inline_bytes_; }
   /// Sends the request, or accepts it. All receives are posted. Errors: connect_failed; address_in_use if a new
-  /// connection, from another port, may succeed.
-  Status connect(const StreamToken& token);
+  /// connection, from another port, may succeed. Where sending waits for the peer (siw), the setup is told of them later.
+  Status connect(const StreamToken& token, Reactor& reactor);
   Status accept();
 
-  ibv_qp* queue_pair() noexcept override { return pair_; }
-  ibv_cq* completion_queue() noexcept override { return queue_; }
+  ibv_qp* queue_pair() noexcept override { return parts_->pair; }
+  ibv_cq* completion_queue() noexcept override { return parts_->queue; }
   void disconnect() noexcept override;
   /// From now on its setup is told nothing more.
   void set_handler(Handler* handler) noexcept override {
@@ -81,18 +84,17 @@ class Connection final : public Endpoint {
   void on_event(rdma_cm_event_type type, int status);
 
  private:
-  Connection(rdma_cm_id* id, const ConnectionOptions& options);
+  Connection(std::shared_ptr<ConnectionParts> parts, const ConnectionOptions& options);
   rdma_conn_param parameters() const noexcept;
   void tune();
   Status enter(ibv_qp_state state);
   Status make_ready();
   void on_response();
+  void fail_setup(const Status& cause);
 
   const ConnectionOptions options_;
-  rdma_cm_id* const id_;
-  std::shared_ptr<Device> device_;
-  ibv_cq* queue_ = nullptr;
-  ibv_qp* pair_ = nullptr;
+  const std::shared_ptr<ConnectionParts> parts_;
+  std::shared_ptr<Dial> dial_;  // if the request was sent from another thread
   uint32_t inline_bytes_ = 0;
   SetupHandler* setup_handler_ = nullptr;  // until the link takes over
   Handler* handler_ = nullptr;

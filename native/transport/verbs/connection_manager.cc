@@ -49,13 +49,13 @@ Result<std::unique_ptr<ConnectionManager>> ConnectionManager::open(
   const base::StandardHeld held;  // while the drivers open descriptors of their own
   std::unique_ptr<ConnectionManager> manager(new ConnectionManager);
   manager->local_ = local;
-  manager->channel_ = rdma_create_event_channel();
-  if (manager->channel_ == nullptr)
-    return unavailable("rdma_create_event_channel: {}", std::strerror(errno));
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  if (channel == nullptr) return unavailable("rdma_create_event_channel: {}", std::strerror(errno));
+  manager->channel_ = {channel, rdma_destroy_event_channel};
   const int flags = fcntl(manager->channel_->fd, F_GETFL);
   if (flags < 0 || fcntl(manager->channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
     return unavailable("rdma_cm's events: {}", std::strerror(errno));
-  if (rdma_create_id(manager->channel_, &manager->listener_, nullptr, RDMA_PS_TCP) != 0)
+  if (rdma_create_id(channel, &manager->listener_, nullptr, RDMA_PS_TCP) != 0)
     return unavailable("rdma_create_id: {}", std::strerror(errno));
 
   tcp::SocketAddress any_port = local;
@@ -82,7 +82,6 @@ ConnectionManager::~ConnectionManager() {
   watch_.reset();
   device_.reset();
   if (listener_ != nullptr) rdma_destroy_id(listener_);
-  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
 }
 
 Status ConnectionManager::start(Reactor& reactor) {
@@ -121,7 +120,7 @@ Result<uint16_t> ConnectionManager::listen() {
 // The new one is bound before the old one is destroyed, so that the device stays open.
 Status ConnectionManager::bind_anew() {
   rdma_cm_id* id = nullptr;
-  if (rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP) != 0)
+  if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP) != 0)
     return unavailable("rdma_create_id: {}", std::strerror(errno));
   tcp::SocketAddress any_port = local_;
   any_port.set_port(0);
@@ -145,10 +144,12 @@ void ConnectionManager::forget(const StreamToken& token) { expected_.erase(token
 // acknowledgement.
 void ConnectionManager::on_events() {
   rdma_cm_event* event = nullptr;
-  while (rdma_get_cm_event(channel_, &event) == 0) {
+  while (rdma_get_cm_event(channel_.get(), &event) == 0) {
     const rdma_cm_event_type type = event->event;
     const int status = event->status;
-    rdma_cm_id* const id = event->id;
+    rdma_cm_id* const id =
+        event->id;  // a connection's may be gone, with its Dial, when it is acknowledged
+    void* const connection = type == RDMA_CM_EVENT_CONNECT_REQUEST ? nullptr : id->context;
     StreamToken token{};
     // Devices may pad private data: the token is its beginning.
     const bool has_token =
@@ -158,8 +159,8 @@ void ConnectionManager::on_events() {
     if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) device_is_lost_ = true;
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
       on_request(id, token, has_token);
-    } else if (id->context != nullptr) {
-      static_cast<Connection*>(id->context)->on_event(type, status);
+    } else if (connection != nullptr) {
+      static_cast<Connection*>(connection)->on_event(type, status);
     }  // else it is the listener's event: connections get their own if the device is removed
   }
 }
@@ -173,7 +174,7 @@ void ConnectionManager::on_request(rdma_cm_id* id, const StreamToken& token, boo
   }
   const Expected expected = found->second;
   if (--found->second.count == 0) expected_.erase(found);  // the token is used up
-  expected.expecting->on_request(Connection::adopt(id, expected.options));
+  expected.expecting->on_request(Connection::adopt(channel_, id, expected.options));
 }
 
 }  // namespace faro::transport::verbs

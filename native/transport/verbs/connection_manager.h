@@ -37,7 +37,7 @@ class ConnectionManager {
   const std::shared_ptr<Device>& device() const noexcept { return device_; }
   const tcp::SocketAddress& local() const noexcept { return local_; }
   uint8_t device_port() const noexcept { return listener_->port_num; }
-  rdma_event_channel* channel() const noexcept { return channel_; }
+  const std::shared_ptr<rdma_event_channel>& channel() const noexcept { return channel_; }
 
   /// Called on the network thread when the device has failed or is being removed.
   void set_on_device_lost(std::function<void(const Status&)> lost) { lost_ = std::move(lost); }
@@ -64,7 +64,7 @@ class ConnectionManager {
   void on_request(rdma_cm_id* id, const StreamToken& token, bool has_token);
 
   tcp::SocketAddress local_;
-  rdma_event_channel* channel_ = nullptr;
+  std::shared_ptr<rdma_event_channel> channel_;  // as long as there are connections
   rdma_cm_id* listener_ = nullptr;
   bool listening_ = false;
   std::shared_ptr<Device> device_;

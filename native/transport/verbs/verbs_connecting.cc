@@ -140,14 +140,10 @@ uint32_t VerbsConnecting::channel_of(const Connection& connection) const {
   return static_cast<uint32_t>(found - connections_.begin());
 }
 
-// rdma_cm chooses the port to dial from. For iWARP it is a TCP port, and rdma_cm does not know whether a socket has it
-// already; then another port may work.
 void VerbsConnecting::on_resolved(Connection& connection) {
-  const uint32_t channel = channel_of(connection);
-  Status status = prepare(channel);
-  if (status.ok()) status = connection.connect(token_);
-  if (status.code() == Code::address_in_use && redials_++ < kMostRedials) status = dial(channel);
-  if (!status.ok()) on_failed(status);
+  Status status = prepare(channel_of(connection));
+  if (status.ok()) status = connection.connect(token_, *context_.reactor);
+  if (!status.ok()) on_failed(connection, status);
 }
 
 void VerbsConnecting::on_request(std::unique_ptr<Connection> connection) {
@@ -155,11 +151,16 @@ void VerbsConnecting::on_request(std::unique_ptr<Connection> connection) {
   connections_.back()->set_setup_handler(this);
   Status status = prepare(static_cast<uint32_t>(connections_.size() - 1));
   if (status.ok()) status = connections_.back()->accept();
-  if (!status.ok()) on_failed(status);
+  if (!status.ok()) on_failed(*connections_.back(), status);
 }
 
-void VerbsConnecting::on_failed(const Status& cause) {
-  if (status_.ok()) status_ = cause;
+// rdma_cm chooses the port to dial from. For iWARP it is a TCP port, and rdma_cm does not know whether a socket has it
+// already; then another port may work.
+void VerbsConnecting::on_failed(Connection& connection, const Status& cause) {
+  Status status = cause;
+  if (context_.initiator && cause.code() == Code::address_in_use && redials_++ < kMostRedials)
+    status = dial(channel_of(connection));
+  if (status_.ok()) status_ = status;
 }
 
 std::vector<ChannelParts> VerbsConnecting::take() {

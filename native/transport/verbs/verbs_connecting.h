@@ -56,7 +56,7 @@ class VerbsConnecting final : private Connection::SetupHandler,
 
   void on_resolved(Connection& connection) override;
   void on_established() override { ++established_; }
-  void on_failed(const Status& cause) override;
+  void on_failed(Connection& connection, const Status& cause) override;
   void on_request(std::unique_ptr<Connection> connection) override;
 
   Status tell_listener();
