@@ -127,8 +127,8 @@ class VerbsSilence : public testing::Test {
   }
   /// The port carries nothing until both sides know that. Tells what it took.
   void darken_until_that_is_noticed() {
+    const auto begin = Steady::now();  // the port is dark a little later
     ports_->forget();
-    const auto begin = Steady::now();
     counts_.wait_until_it_has_broken();
     const std::chrono::duration<double> took = Steady::now() - begin;
     fmt::print("noticed after {:.2f} s\n", took.count());
