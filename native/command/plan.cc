@@ -12,7 +12,7 @@
 #include "ring/ready_set.h"
 #include "session/resources.h"
 #include "shuffle/receive/inbox.h"
-#include "shuffle/send/out_ring.h"
+#include "shuffle/send/lane.h"
 #include "transport/shm/local_link.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"
@@ -97,7 +97,7 @@ uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_
 
 StateSizes state_sizes_of_this_build() {
   StateSizes sizes;
-  sizes.per_receiver = sizeof(detail::FrameCursor) + sizeof(shuffle::OutStream);
+  sizes.per_receiver = sizeof(detail::FrameCursor) + sizeof(shuffle::Destination);
   sizes.per_sender = sizeof(shuffle::Inbox::Stream);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;

@@ -19,12 +19,6 @@ constexpr uint32_t kHeaderBytes = sizeof(wire::FrameHeader);
 // Ended channels whose causes are kept.
 constexpr size_t kClosedKept = 1024;
 
-void write_header(std::byte* at, wire::FrameKind kind, uint32_t length) {
-  const wire::FrameHeader header{
-      .length = length, .kind = kind, .flags = 0, .slot = 0, .row_count = 0, .field_bytes = 0};
-  std::memcpy(at, &header, sizeof header);
-}
-
 // Whether a claim may find room now. One that is open must not be moved: then the next claim finds out.
 bool may_have_room(Channel& channel) {
   return channel.claimed.bytes != 0 ||
@@ -385,7 +379,7 @@ Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {
   }
   channel->misuse = Status::Ok();
   const auto length = static_cast<uint32_t>(kHeaderBytes + bytes);
-  write_header(channel->claimed.data, wire::FrameKind::message, length);
+  wire::store_header(channel->claimed.data, {length, wire::FrameKind::message, 0, 0, 0, 0});
   channel->out->commit(length);
   channel->claimed = {};
   channel->is_loud |= notice == Notice::loud;
@@ -453,7 +447,7 @@ void PollerCore::begin_end(Channel& channel) {
 bool PollerCore::try_end(Channel& channel) noexcept {
   const ring::Claim claim = channel.out->claim(kHeaderBytes, kHeaderBytes);
   if (claim.bytes == 0) return false;
-  write_header(claim.data, wire::FrameKind::end, kHeaderBytes);
+  wire::store_header(claim.data, {kHeaderBytes, wire::FrameKind::end, 0, 0, 0, 0});
   channel.out->commit(kHeaderBytes);
   channel.out->post();
   channel.sending = Channel::Sending::ended;

@@ -70,6 +70,7 @@ class Producer {
 
   uint32_t ring_bytes() const noexcept { return ring_bytes_; }
   uint32_t frame_limit() const noexcept { return wire::frame_limit(ring_bytes_); }
+  uint32_t full_frame_limit() const noexcept { return wire::full_frame_limit(ring_bytes_); }
   std::byte* at(Position position) const noexcept { return base_ + (position & (ring_bytes_ - 1)); }
 
   /// Begins as if that many bytes had been written and read; before the first claim. *peer_read is
@@ -124,10 +125,7 @@ inline Claim Producer::claim(uint32_t least, uint32_t most) noexcept {
       if (broken_ || limit_ - end_ < needed) return {};
     }
     if (pad) {
-      wire::FrameHeader header{};
-      header.length = to_end;
-      header.kind = wire::FrameKind::pad;
-      std::memcpy(base_ + offset, &header, sizeof header);
+      wire::store_header(base_ + offset, {to_end, wire::FrameKind::pad, 0, 0, 0, 0});
       last_pad_.store(end_, std::memory_order_relaxed);  // seen with committed_
       end_ += to_end;
       committed_.store(end_, std::memory_order_release);

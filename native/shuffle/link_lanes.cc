@@ -49,7 +49,7 @@ void LinkLanes::let_go_of_lost() {
 void LinkLanes::forget_absent(uint32_t node) noexcept {
   const InRing& first = receive_side_.rings_of(node).front();
   if (!worker_.settings.nodes_change() || !first.link->is_absent()) return;
-  send_side_.forget_rings(node);
+  lanes_.forget(node);
   receive_side_.forget_rings(node);
 }
 
@@ -81,7 +81,7 @@ bool LinkLanes::rebind(uint32_t node) {
   if (bound != nullptr && !(is_on_demand && bound->is_absent())) {
     // QueryTable decides which queries the loss fails. It learned of the loss before the link changed.
     receive_side_.abandon(node);
-    if (!bound->held().load(std::memory_order_relaxed)) send_side_.drop_rings(node);
+    if (!bound->held().load(std::memory_order_relaxed)) lanes_.lose(node);
     if (uses_rings(node)) return false;
   }
   bind(node, link);
@@ -97,7 +97,7 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   const session::Node& peer = membership.nodes()[node];
   const ring::Layout out = membership.outgoing_layout(node);
   const ring::Layout in = membership.incoming_layout(node);
-  const std::span<OutRing> to = send_side_.rings_of(node);
+  const std::span<Lane> to = lanes_.to_node(node);
   const std::span<InRing> from = receive_side_.rings_of(node);
   ring::ReadySet& ready = membership.ready_set(worker_.local_index);
   const uint32_t first_group =
@@ -108,11 +108,10 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
       const size_t i = size_t{remote} * out.rings_per_lane + k;
-      to[i].transport = &link->outgoing(out.ring(worker_.local_index, remote, k));
-      to[i].held = &link->held();
+      to[i].bind(link->outgoing(out.ring(worker_.local_index, remote, k)), link->held());
       if (!link->is_absent() || !worker_.settings.nodes_change()) {
-        to[i].counters =
-            &membership.counters().outgoing(worker_.local_index, peer.first_worker + remote, k);
+        to[i].count_in(
+            membership.counters().outgoing(worker_.local_index, peer.first_worker + remote, k));
       }
       from[i].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
       from[i].slots.assign(link->is_absent() ? 0 : worker_.settings.shuffle_limit, Binding{});
@@ -133,11 +132,9 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
 // open over this: like all that waits there, its row goes by the next link, or, if its query has failed with this one, nowhere.
 bool LinkLanes::uses_rings(uint32_t node) noexcept {
   const auto holds = [](const InRing& ring) { return ring.transport->unreleased_bytes() > 0; };
-  const auto is_claimed = [](const OutRing& ring) {
-    return ring.is_row_claimed() && !ring.open_stream->frame.is_in_overflow();
-  };
+  const auto is_claimed = [](const Lane& lane) { return lane.is_row_claimed_in_ring(); };
   return std::ranges::any_of(receive_side_.rings_of(node), holds) ||
-         std::ranges::any_of(send_side_.rings_of(node), is_claimed);
+         std::ranges::any_of(lanes_.to_node(node), is_claimed);
 }
 
 }  // namespace faro::shuffle

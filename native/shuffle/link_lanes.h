@@ -1,4 +1,4 @@
-// LinkLanes: binds the rings of a worker (OutRing, InRing) to those of the links.
+// LinkLanes: binds the rings of a worker (Lane, InRing) to those of the links.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "ring/ready_set.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
-#include "shuffle/send/send_side.h"
+#include "shuffle/send/lanes.h"
 
 namespace faro::shuffle {
 
@@ -22,8 +22,8 @@ namespace faro::shuffle {
 /// the old rings; or the thread that has borrowed it (Ownership).
 class LinkLanes {
  public:
-  LinkLanes(const WorkerContext& worker, SendSide& send_side, ReceiveSide& receive_side)
-      : worker_(worker), send_side_(send_side), receive_side_(receive_side) {}
+  LinkLanes(const WorkerContext& worker, Lanes& lanes, ReceiveSide& receive_side)
+      : worker_(worker), lanes_(lanes), receive_side_(receive_side) {}
 
   /// Binds all rings to the links as they are now. Returns false if the engine still holds a batch or a claim in an
   /// old one; call it again then. `uses_any`: shuffles are open.
@@ -46,7 +46,7 @@ class LinkLanes {
   void bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link);
 
   const WorkerContext& worker_;
-  SendSide& send_side_;
+  Lanes& lanes_;
   ReceiveSide& receive_side_;
   uint64_t changes_seen_ = 0;  // Membership::link_changes
   bool bound_ = false;         // once

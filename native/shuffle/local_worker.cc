@@ -47,8 +47,8 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
       readiness_(node.ready_watch, wait_loop_.doorbell_line(), [this] { wait_loop_.woken(); }),
       gate_{context_, operation_, ownership_, wait_loop_},
       receive_side_(context_, operation_, wait_loop_),
-      send_side_(context_, operation_, wait_loop_, receive_side_),
-      link_lanes_(context_, send_side_, receive_side_),
+      lanes_(context_, operation_, wait_loop_, receive_side_),
+      link_lanes_(context_, lanes_, receive_side_),
       at_rest_(ownership_, link_lanes_, shuffles_),
       slots_(node.settings.shuffle_limit) {
   shuffles_.reserve(slots_.size());
@@ -56,7 +56,7 @@ LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
 }
 
 // Queued frames count in their queries, which shuffles keep.
-LocalWorker::~LocalWorker() { send_side_.drop_queues(); }
+LocalWorker::~LocalWorker() { lanes_.drop_queues(); }
 
 Outcome LocalWorker::fail(Status status) noexcept {
   status_ = std::move(status);
@@ -82,16 +82,15 @@ Result<const uint64_t*> LocalWorker::each_ring(const EachRing& each) {
   const AtRest::Call call(at_rest_);
   FARO_RETURN_IF_ERROR(ownership_.enter());
   for (const auto& [node, rings] : receive_side_.rings()) {
-    for (const OutRing& ring : send_side_.rings_of(node))
-      each(ring.receiver, true, ring.transport->memory());
+    for (const Lane& lane : lanes_.to_node(node)) each(lane.receiver(), true, lane.memory());
     for (const InRing& ring : rings) each(ring.sender, false, ring.transport->memory());
   }
   return &link_lanes_.generation();
 }
 
 void LocalWorker::send_queued() {
-  if (!send_side_.has_queued()) return;
-  send_side_.send_queued();
+  if (!lanes_.has_queued()) return;
+  lanes_.send_queued();
   sweep();
 }
 
@@ -220,8 +219,8 @@ Outcome LocalWorker::attempt_end(const std::shared_ptr<Query>& query) {
   if (std::ranges::find(ending_, query) == ending_.end()) {
     // What this worker still has to send of the query goes first: the others wait for it.
     send_queued();
-    send_side_.flush();
-    if (is_sending(*query) && !query->failed()) return send_side_.blocked_on_queues(*query);
+    lanes_.flush();
+    if (is_sending(*query) && !query->failed()) return lanes_.blocked_on_queues(*query);
     ending_.reserve(ending_.size() + 1);
     context_.queries.end(*query, number());
     ending_.push_back(query);
@@ -335,7 +334,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   const auto counts = std::make_shared<ShuffleCounts>(spec, number(), sends,
                                                       receives ? inbox->received() : nullptr);
   query->shuffles.add(counts);
-  auto shuffle = std::make_unique<OpenShuffle>(*this, gate_, send_side_, query, std::move(spec),
+  auto shuffle = std::make_unique<OpenShuffle>(*this, gate_, lanes_, query, std::move(spec),
                                                std::move(lists), counts);
   if (receives) {
     if (has_heard) context_.queries.remove_unopened(*query, number(), stage);

@@ -21,7 +21,7 @@
 #include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
-#include "shuffle/send/send_side.h"
+#include "shuffle/send/lanes.h"
 
 namespace faro::shuffle {
 
@@ -80,7 +80,7 @@ class LocalWorker final : private WorkForOthers {
   // WorkForOthers
   bool poll_rings() override { return receive_side_.poll(); }
   void send_queued() override;
-  void post_open_frames() override { send_side_.post_open_frames(); }
+  void post_open_frames() override { lanes_.post_open_frames(); }
   void tell_releases() override { receive_side_.tell_releases(); }
   bool holds_batches() const noexcept override { return receive_side_.frames().held() > 0; }
   bool has_blocked_sender() const noexcept override { return receive_side_.has_blocked_sender(); }
@@ -120,7 +120,7 @@ class LocalWorker final : private WorkForOthers {
   ring::Readiness readiness_;
   const WorkerGate gate_;
   ReceiveSide receive_side_;
-  SendSide send_side_;
+  Lanes lanes_;
   LinkLanes link_lanes_;
   std::vector<std::unique_ptr<OpenShuffle>> shuffles_;
   AtRest at_rest_;

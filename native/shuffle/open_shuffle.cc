@@ -11,18 +11,18 @@
 
 namespace faro::shuffle {
 
-OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, SendSide& send_side,
+OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, Lanes& lanes,
                          std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists,
                          std::shared_ptr<ShuffleCounts> counts)
     : ShuffleContext(gate, std::move(query), std::move(spec), std::move(lists), std::move(counts)),
       local_worker_(worker),
-      send_side_(send_side),
+      lanes_(lanes),
       keep_alive_(gate.worker.node.keep_alive()) {}
 
 OpenShuffle::~OpenShuffle() = default;
 
 void OpenShuffle::become_sender(RowFormat format, uint16_t slot) {
-  sender_.emplace(*this, send_side_, std::move(format), slot);
+  sender_.emplace(*this, lanes_, std::move(format), slot);
   sender_->receivers_stopped(worker().queries.stops(*query(), spec().stage));
 }
 

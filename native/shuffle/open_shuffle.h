@@ -21,7 +21,7 @@ class LocalWorker;
 /// Threads: those of the worker.
 class OpenShuffle final : public ShuffleContext {
  public:
-  OpenShuffle(LocalWorker& worker, const WorkerGate& gate, SendSide& send_side,
+  OpenShuffle(LocalWorker& worker, const WorkerGate& gate, Lanes& lanes,
               std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists,
               std::shared_ptr<ShuffleCounts> counts);
   ~OpenShuffle() override;
@@ -65,7 +65,7 @@ class OpenShuffle final : public ShuffleContext {
   void cancel_if_unfinished();
 
   LocalWorker& local_worker_;
-  SendSide& send_side_;
+  Lanes& lanes_;
   std::shared_ptr<const void> keep_alive_;  // while the handle, a batch or a claim exists
   std::optional<StageSender> sender_;
   std::optional<StageReceiver> receiver_;

@@ -10,19 +10,20 @@ namespace faro::transport {
 
 class AbsentOutgoing final : public Outgoing {
  public:
-  explicit AbsentOutgoing(uint32_t ring_bytes) : frame_limit_(wire::frame_limit(ring_bytes)) {}
+  explicit AbsentOutgoing(uint32_t ring_bytes) : ring_bytes_(ring_bytes) {}
 
   Claim claim(uint32_t, uint32_t) override { return {}; }
   void commit(uint32_t) override {}
   void post() override {}
   uint64_t pending_bytes() const override { return 0; }
-  uint32_t frame_limit() const override { return frame_limit_; }
+  uint32_t frame_limit() const override { return wire::frame_limit(ring_bytes_); }
+  uint32_t full_frame_limit() const override { return wire::full_frame_limit(ring_bytes_); }
   std::span<std::byte> memory() const override { return {}; }
   const OutgoingCounters& counters() const override { return counters_; }
   void count_in(OutgoingCounters&) override {}
 
  private:
-  const uint32_t frame_limit_;
+  const uint32_t ring_bytes_;
   const OutgoingCounters counters_{};
 };
 
@@ -32,6 +33,7 @@ class AbsentIncoming final : public Incoming {
   void release(uint32_t) override {}
   void flush_releases() override {}
   uint64_t unreleased_bytes() const override { return 0; }
+  bool may_block_sender() const override { return false; }
   std::span<const std::byte> memory() const override { return {}; }
   const IncomingCounters& counters() const override { return counters_; }
   void count_in(IncomingCounters&) override {}

@@ -33,6 +33,7 @@ class MirroredOutgoing : public Outgoing {
   }
   uint64_t pending_bytes() const override { return producer_.committed() - posted_; }
   uint32_t frame_limit() const override { return producer_.frame_limit(); }
+  uint32_t full_frame_limit() const override { return producer_.full_frame_limit(); }
   std::span<std::byte> memory() const override { return {producer_.at(0), producer_.ring_bytes()}; }
   const OutgoingCounters& counters() const override { return *counters_; }
   void count_in(OutgoingCounters& counters) override { counters_ = &counters; }
@@ -85,6 +86,8 @@ class MirroredIncoming : public Incoming {
     if (consumer_.read() != told_) tell(consumer_.read());
   }
   uint64_t unreleased_bytes() const override { return consumer_.taken() - consumer_.read(); }
+  // A ring at most half full has room for any frame, its pad included.
+  bool may_block_sender() const override { return unreleased_bytes() > consumer_.ring_bytes() / 2; }
   std::span<const std::byte> memory() const override {
     return {consumer_.base(), consumer_.ring_bytes()};
   }

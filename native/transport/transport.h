@@ -51,7 +51,7 @@ class Outgoing {
   virtual ~Outgoing() = default;
 
   /// Contiguous space for a frame of at least `least_bytes` (header included, at most
-  /// frame_limit()), up to `most_bytes` (at most half the ring). Empty if there is no space now: the peer has to release
+  /// frame_limit()), up to `most_bytes` (at most full_frame_limit()). Empty if there is no space now: the peer has to release
   /// some first. Until `commit` the same call returns the same space again, or more of it, so there is nothing to abort. An empty
   /// claim also asks for a wake-up: the worker's doorbell rings when there may be space. Without such a
   /// request the transport need not ring it.
@@ -81,8 +81,10 @@ class Outgoing {
   /// Committed bytes that were not posted. What post_soon holds back counts as posted.
   virtual uint64_t pending_bytes() const = 0;
 
-  /// The largest `least_bytes` of a claim.
+  /// The largest `least_bytes` of a claim: what a frame of a single row may need.
   virtual uint32_t frame_limit() const = 0;
+  /// The largest `most_bytes` of a claim: a frame of several rows.
+  virtual uint32_t full_frame_limit() const = 0;
   /// Where claims lie; empty if nothing can be sent.
   virtual std::span<std::byte> memory() const = 0;
   virtual const OutgoingCounters& counters() const = 0;
@@ -120,6 +122,8 @@ class Incoming {
   /// `next` that takes a frame, and each `release`, sets it, relaxed, before it returns. So a thread that has synchronised
   /// with the worker since such a call reads what that call left, or what a later one did; of later ones it knows nothing.
   virtual uint64_t unreleased_bytes() const = 0;
+  /// Whether the frames that are not released may leave the sender without room for a frame.
+  virtual bool may_block_sender() const = 0;
   /// Where frames lie; empty if nothing can arrive.
   virtual std::span<const std::byte> memory() const = 0;
 

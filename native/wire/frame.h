@@ -136,6 +136,11 @@ inline FrameHeader load_header(const std::byte* at) {
   return header;
 }
 
+/// Writes the header of a frame to its beginning.
+inline void store_header(std::byte* at, const FrameHeader& header) {
+  std::memcpy(at, &header, sizeof header);
+}
+
 /// The payload without the fields at its end, of a valid header.
 constexpr uint32_t bytes_before_fields(const FrameHeader& header) {
   return header.length - static_cast<uint32_t>(sizeof(FrameHeader)) - header.field_bytes;

@@ -59,6 +59,9 @@ class ChannelOutgoing final : public transport::Outgoing {
   uint32_t frame_limit() const override {
     return poller_.info(id_).value().least_frame_bytes + kHeaderBytes;
   }
+  uint32_t full_frame_limit() const override {
+    return wire::full_frame_limit(memory().size());
+  }
   std::span<std::byte> memory() const override { return poller_.rings(id_).value().outgoing; }
   const transport::OutgoingCounters& counters() const override { return counters_; }
   void count_in(transport::OutgoingCounters&) override {}
@@ -85,6 +88,7 @@ class ChannelIncoming final : public transport::Incoming {
     for (const auto& [token, held] : held_) bytes += held;
     return bytes;
   }
+  bool may_block_sender() const override { return unreleased_bytes() > memory().size() / 2; }
   std::span<const std::byte> memory() const override;
   const transport::IncomingCounters& counters() const override { return counters_; }
   void count_in(transport::IncomingCounters&) override {}

@@ -23,7 +23,6 @@ struct InRing {
   std::shared_ptr<transport::DataLink> link;  // that the ring belongs to
   uint32_t sender = 0;                        // worker number
   uint32_t sender_node = 0;
-  uint32_t ring_bytes = 0;
   bool backlog = false;  // in the worker's list of rings to look at again
   bool release_unsent =
       false;            // in the worker's list of rings with releases that the sender may not know
@@ -31,10 +30,9 @@ struct InRing {
   bool has_undispatched = false;        // there was no memory for the node of the next frame:
   transport::FrameView undispatched{};  // this frame
 
-  /// Its sender may be waiting for room that frames take which nobody receives. A ring at most half full has room for
-  /// any frame, its pad included.
+  /// Its sender may be waiting for room that frames take which nobody receives.
   bool blocks_sender() const noexcept {
-    return first != nullptr && (backlog || transport->unreleased_bytes() > ring_bytes / 2);
+    return first != nullptr && (backlog || transport->may_block_sender());
   }
   FrameNode* first = nullptr;  // in place and not handed out, oldest first
   FrameNode* last = nullptr;

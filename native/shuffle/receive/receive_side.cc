@@ -45,7 +45,6 @@ std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
       InRing& ring = added[size_t{remote} * layout.rings_per_lane + k];
       ring.sender = peer.first_worker + remote;
       ring.sender_node = node;
-      ring.ring_bytes = layout.ring_bytes;
       const uint32_t number =
           first_ready + layout.index_at_receiver(layout.ring(remote, worker_.local_index, k));
       (*ring_by_ready_[number / kPerGroup])[number % kPerGroup] = &ring;

@@ -6,31 +6,27 @@
 #include <utility>
 
 #include "base/error.h"
+#include "faro/sender.h"
 #include "shuffle/kernels/kernels.h"
 
 namespace faro::shuffle {
 
 using counters::count;
 
-StageSender::StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat format, uint16_t slot)
+StageSender::StageSender(ShuffleContext& shuffle, Lanes& lanes, RowFormat format, uint16_t slot)
     : shuffle_(shuffle),
-      side_(side),
-      slot_(slot),
-      writer_(shuffle, side, std::move(format)),
+      lanes_(lanes),
+      stage_{shuffle, std::move(format), slot},
       cursors_(shuffle.spec().receivers.size()),
       frame_rows_(cursors_.size()),
-      claimed_row_(shuffle, side, writer_),
       everyone_(cursors_.size()),
       named_(cursors_.size()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);
-  streams_.reserve(cursors_.size());
+  destinations_.reserve(cursors_.size());
   const ShuffleSpec& spec = shuffle.spec();
-  for (size_t r = 0; r < cursors_.size(); ++r) {
-    OutRing& ring = side.ring_to(spec.receivers[r], spec.stage);
-    streams_
-        .emplace_back(shuffle, ring, shuffle.counts().sent(static_cast<uint32_t>(r)), cursors_[r],
-                      frame_rows_[r])
-        .slot = slot;
+  for (uint32_t r = 0; r < cursors_.size(); ++r) {
+    destinations_.emplace_back(stage_, lanes.to(spec.receivers[r], spec.stage),
+                               shuffle.counts().sent(r), cursors_[r], frame_rows_[r]);
   }
 }
 
@@ -43,7 +39,7 @@ detail::SendKernels StageSender::kernels() const {
 
 Status StageSender::send_as(std::string_view format) {
   return shuffle_.guarded(
-      [&] { return shuffle_.name_format(writer_.format(), format, "sends its"); });
+      [&] { return shuffle_.name_format(stage_.format, format, "sends its"); });
 }
 
 // --- what may be sent
@@ -114,23 +110,25 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers,
   if (const Outcome outcome = check_receivers(receivers); outcome != Outcome::done) return outcome;
   if (const Outcome outcome = check_row("row", row.size()); outcome != Outcome::done)
     return outcome;
-  const bool large = writer_.is_large(row.size(), streams_.front());
-  const auto bytes = static_cast<uint32_t>(large ? 0 : writer_.framed_bytes(row.size()));
+  const Destination& first = destinations_.front();
+  const bool large = first.lane.is_large(first, row.size());
+  const auto bytes = static_cast<uint32_t>(large ? 0 : stage_.framed_bytes(row.size()));
   // First room everywhere, then the row everywhere: to all or to none (DESIGN.md HC-7). Room that was
   // made stays.
   for (const uint32_t receiver : receivers) {
-    OutStream& stream = streams_[receiver];
-    if (stream.stopped) continue;
+    Destination& to = destinations_[receiver];
+    if (to.stopped) continue;
     const Outcome outcome =
-        large ? writer_.prepare_large(stream) : writer_.make_room(stream, bytes, when_full);
+        large ? to.lane.prepare_large(to) : to.lane.make_room(to, bytes, when_full);
     if (outcome != Outcome::done) return outcome;
   }
   if (large) return multicast_large(receivers, row);
   for (const uint32_t receiver : receivers) {
-    if (streams_[receiver].stopped) {
+    Destination& to = destinations_[receiver];
+    if (to.stopped) {
       count(shuffle_.worker().counters.rows_dropped);
     } else {
-      writer_.write(streams_[receiver], row);
+      to.lane.write(to, row);
     }
   }
   return done_or_stopped();
@@ -142,16 +140,20 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
   std::vector<std::unique_ptr<QueuedFrame>> copies;
   copies.reserve(receivers.size());
   for (const uint32_t receiver : receivers) {
-    if (streams_[receiver].stopped) continue;
+    Destination& to = destinations_[receiver];
+    if (to.stopped) continue;
     std::unique_ptr<QueuedFrame> copy;
     const Outcome outcome =
-        writer_.make_queued(streams_[receiver], wire::FrameKind::fragment, row.size(), copy);
+        to.lane.make_queued(to, wire::FrameKind::fragment, row.size(), copy);
     if (outcome != Outcome::done) return outcome;
     std::memcpy(copy->stored.memory, row.data(), row.size());
     copies.push_back(std::move(copy));
   }
   count(shuffle_.worker().counters.rows_dropped, receivers.size() - copies.size());
-  for (std::unique_ptr<QueuedFrame>& copy : copies) writer_.send_large(std::move(copy), row.size());
+  for (std::unique_ptr<QueuedFrame>& copy : copies) {
+    Lane& lane = copy->to->lane;
+    lane.send_large(std::move(copy), row.size());
+  }
   return done_or_stopped();
 }
 
@@ -162,10 +164,10 @@ size_t StageSender::broadcast_past_stopped(std::span<const std::byte> rows) noex
   size_t fitting = rows.size() / row_bytes;
   for (uint32_t r = 0; r < receiver_count(); ++r) {
     const auto room = static_cast<size_t>(cursors_[r].end - cursors_[r].at);
-    if (!streams_[r].stopped) fitting = std::min(fitting, room / row_bytes);
+    if (!destinations_[r].stopped) fitting = std::min(fitting, room / row_bytes);
   }
   for (uint32_t r = 0; r < receiver_count(); ++r) {
-    if (streams_[r].stopped) {
+    if (destinations_[r].stopped) {
       count(shuffle_.worker().counters.rows_dropped, fitting);
     } else if (fitting > 0) {
       std::memcpy(cursors_[r].at, rows.data(), fitting * row_bytes);
@@ -175,54 +177,13 @@ size_t StageSender::broadcast_past_stopped(std::span<const std::byte> rows) noex
   return fitting;
 }
 
-// --- rows written in place
-
-Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
-  const auto attempt = [&] { return attempt_claim(receiver, bytes, data); };
-  return shuffle_.operate(attempt, wait);
-}
-
-Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
-  if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
-  if (side_.has_row_claim()) {
-    return shuffle_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
-                         shuffle_.worker().number);
-  }
-  if (receiver >= receiver_count()) return fail_no_receiver(receiver);
-  if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
-  if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
-  const Outcome outcome = claimed_row_.claim(streams_[receiver], bytes, data);
-  if (outcome == Outcome::done) shuffle_.refer();
-  return outcome;
-}
-
-Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
-  return shuffle_.guarded([&] {
-    if (!claimed_row_.is_open())
-      return Status(Code::wrong_state, "the claim was committed or aborted before");
-    const ShuffleSpec& spec = shuffle_.spec();
-    if (bytes > data.size() || (spec.row_bytes != 0 && bytes != spec.row_bytes)) {
-      return base::error(Code::invalid_argument, "stage {}: commit of {} bytes of a claim of {}",
-                         spec.stage, bytes, data.size());
-    }
-    if (shuffle_.enter() == Outcome::done) return claimed_row_.commit(bytes);
-    claimed_row_.abort();
-    return shuffle_.status();
-  });
-}
-
-void StageSender::claim_gone() noexcept {
-  claimed_row_.abort();
-  shuffle_.release_reference();
-}
-
 // --- the end
 
 Outcome StageSender::flush() noexcept {
   Outcome outcome = Outcome::failed;
   const Status status = shuffle_.guarded([&] {
     outcome = shuffle_.enter();
-    if (outcome == Outcome::done) side_.flush();
+    if (outcome == Outcome::done) lanes_.flush();
     return Status::Ok();
   });
   return status.ok() ? outcome : Outcome::failed;
@@ -234,16 +195,16 @@ Outcome StageSender::finish(Wait wait) {
 
 Outcome StageSender::attempt_finish() {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
-  if (claimed_row_.is_open())
+  if (claimed_ != nullptr)
     return shuffle_.fail(Code::wrong_state, "stage {}: finish with an open claim",
                          shuffle_.spec().stage);
   finish_called_ = true;
   bool all = true;
-  for (OutStream& stream : streams_) {
-    if (stream.finished) continue;
-    const Outcome outcome = finish_stream(stream);
+  for (Destination& to : destinations_) {
+    if (to.finished) continue;
+    const Outcome outcome = to.lane.finish(to);
     if (outcome == Outcome::would_wait) {
-      (void)side_.blocked_on_room(stream);
+      (void)to.lane.blocked(to);
       all = false;  // the others' receivers need not wait for this one
     } else if (outcome != Outcome::done) {
       return outcome;
@@ -251,27 +212,14 @@ Outcome StageSender::attempt_finish() {
   }
   shuffle_.worker().membership.flush_network();
   if (has_queued()) shuffle_.send_queued();
-  if (has_queued()) return side_.blocked_on_queues(*shuffle_.query());
+  if (has_queued()) return lanes_.blocked_on_queues(*shuffle_.query());
   if (!all) return Outcome::would_wait;
   finish_done_ = true;
   return Outcome::done;
 }
 
-Outcome StageSender::finish_stream(OutStream& stream) {
-  OutRing& ring = stream.ring;
-  // Another shuffle's open claim on this ring: its frame cannot be closed now.
-  if (ring.is_row_claimed()) return writer_.fail_by_claim(ring);
-  side_.close_open_frame(ring);
-  if (!ring.queue_empty() && !side_.send_queued(ring) && !side_.holds_batches())
-    return Outcome::would_wait;
-  const Outcome outcome = writer_.finish(stream);
-  // Along with that of the next receiver, if both are on one node.
-  if (outcome == Outcome::done) ring.transport->post_soon();
-  return outcome;
-}
-
 bool StageSender::has_queued() const noexcept {
-  return std::ranges::any_of(streams_, [](const OutStream& stream) { return stream.queued > 0; });
+  return std::ranges::any_of(destinations_, &Destination::has_queued);
 }
 
 void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
@@ -279,31 +227,79 @@ void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
   for (const uint32_t worker : workers) {
     const auto found = std::find(receivers.begin(), receivers.end(), worker);
     if (found == receivers.end()) continue;
-    OutStream& stream = streams_[static_cast<size_t>(found - receivers.begin())];
-    if (!stream.stopped) stop(stream);
+    Destination& to = destinations_[static_cast<size_t>(found - receivers.begin())];
+    if (!to.stopped) stop(to);
   }
 }
 
-void StageSender::stop(OutStream& stream) {
-  stream.stopped = true;
+void StageSender::stop(Destination& to) {
+  to.stopped = true;
   ++stopped_count_;
-  if (claimed_row_.is_for(stream)) return;  // settled by commit or abort
-  if (stream.frame.is_open()) {
-    count(shuffle_.worker().counters.rows_dropped, stream.frame.rows());
-    side_.abandon(stream);
-  }
-  side_.drop_queued(stream, true);
+  if (claimed_ == &to) return;  // settled by commit or abort
+  count(shuffle_.worker().counters.rows_dropped, to.lane.open_rows(to));
+  to.lane.drop_open(to);
+  to.lane.drop_queued(to, true);
 }
 
 void StageSender::drop_rows() {
-  for (OutStream& stream : streams_) {
-    if (!claimed_row_.is_open_in(stream)) side_.abandon(stream);
-    side_.drop_queued(stream, false);
+  for (Destination& to : destinations_) {
+    if (claimed_ != &to || is_claim_apart()) to.lane.drop_open(to);
+    to.lane.drop_queued(to, false);
   }
 }
 
 void StageSender::abandon_frames() noexcept {
-  for (OutStream& stream : streams_) side_.abandon(stream);
+  for (Destination& to : destinations_) to.lane.drop_open(to);
 }
 
 }  // namespace faro::shuffle
+
+// ------------------------------------------------------------------------- faro::ShuffleSender, RowSender
+
+namespace faro {
+
+namespace detail {
+
+Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row, size_t bytes,
+                  Wait wait) noexcept {
+  if (sender == nullptr) return Outcome::failed;
+  return sender->send(receiver, {static_cast<const std::byte*>(row), bytes}, wait);
+}
+
+Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
+                          size_t bytes, Wait wait) noexcept {
+  if (sender == nullptr) return Outcome::failed;
+  return sender->send(receiver, {static_cast<const std::byte*>(row), bytes}, wait,
+                      shuffle::WhenFull::nowhere);
+}
+
+Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_bytes, size_t count,
+                    Wait wait) noexcept {
+  if (sender == nullptr) return {0, Outcome::failed};
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(rows), row_bytes * count);
+  const Outcome outcome = sender->broadcast(bytes.first(row_bytes), wait);
+  if (outcome != Outcome::done) return {0, outcome};
+  return {1 + sender->broadcast_past_stopped(bytes.subspan(row_bytes)), outcome};
+}
+
+}  // namespace detail
+
+Outcome ShuffleSender::multicast(std::span<const uint32_t> receivers,
+                                 std::span<const std::byte> row, Wait wait) const {
+  return sender_ == nullptr ? Outcome::failed : sender_->multicast(receivers, row, wait);
+}
+
+Outcome ShuffleSender::flush() const {
+  return sender_ == nullptr ? Outcome::failed : sender_->flush();
+}
+
+Outcome ShuffleSender::finish(Wait wait) const {
+  return sender_ == nullptr ? Outcome::failed : sender_->finish(wait);
+}
+
+Status ShuffleSender::status() const {
+  return sender_ == nullptr ? Status(Code::closed, "the sender is of no shuffle")
+                            : sender_->status();
+}
+
+}  // namespace faro

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -9,10 +10,8 @@
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/send/claimed_row.h"
-#include "shuffle/send/out_ring.h"
-#include "shuffle/send/send_side.h"
-#include "shuffle/send/stream_writer.h"
+#include "shuffle/send/lane.h"
+#include "shuffle/send/lanes.h"
 
 namespace faro::shuffle {
 
@@ -20,7 +19,7 @@ namespace faro::shuffle {
 class StageSender {
  public:
   /// `slot`: in all its rings.
-  StageSender(ShuffleContext& shuffle, SendSide& side, RowFormat format, uint16_t slot);
+  StageSender(ShuffleContext& shuffle, Lanes& lanes, RowFormat format, uint16_t slot);
   ~StageSender();
   StageSender(const StageSender&) = delete;
   StageSender& operator=(const StageSender&) = delete;
@@ -38,11 +37,11 @@ class StageSender {
 
   /// done: a claim refers to the shuffle until claim_gone.
   Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait);
-  /// The claimed row does not lie in a frame.
-  bool is_claim_apart() const noexcept { return claimed_row_.is_apart(); }
+  /// The claimed row does not lie in a frame: it may be larger than one, or its receiver has stopped, and it will be dropped.
+  bool is_claim_apart() const noexcept { return apart_ != nullptr; }
   /// `data`: as it was claimed.
   Status commit_claim(std::span<std::byte> data, size_t bytes);
-  void abort_claim() noexcept { claimed_row_.abort(); }
+  void abort_claim() noexcept;
   /// The RowClaim is done with: aborts what was not committed. May destroy this object.
   void claim_gone() noexcept;
   /// Whether this is a forked child, where nothing of it may be touched.
@@ -59,7 +58,7 @@ class StageSender {
 
   /// Why the shuffle's last call answered failed.
   const Status& status() const noexcept { return shuffle_.status(); }
-  uint16_t slot() const noexcept { return slot_; }
+  uint16_t slot() const noexcept { return stage_.slot; }
   /// FINISH to everybody has left the queues.
   bool is_done() const noexcept { return finish_done_; }
   bool has_queued() const noexcept;
@@ -71,7 +70,7 @@ class StageSender {
   void abandon_frames() noexcept;
 
  private:
-  uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(streams_.size()); }
+  uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(destinations_.size()); }
   Outcome enter();
   Outcome check_row(std::string_view what, size_t bytes);
   Outcome check_receivers(std::span<const uint32_t> receivers);
@@ -80,21 +79,25 @@ class StageSender {
                             WhenFull when_full);
   Outcome multicast_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data);
+  Outcome claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data);
+  Outcome claim_apart(Destination& to, size_t bytes, std::span<std::byte>& data);
+  Destination& end_claim() noexcept;
+  Status commit_in_frame(Destination& to, size_t bytes);
+  Status commit_apart(Destination& to, size_t bytes);
   Outcome attempt_finish();
-  Outcome finish_stream(OutStream& stream);
-  void stop(OutStream& stream);
+  void stop(Destination& to);
   Outcome done_or_stopped() const noexcept {
     return stopped_count_ == receiver_count() ? Outcome::stopped : Outcome::done;
   }
 
   ShuffleContext& shuffle_;
-  SendSide& side_;
-  const uint16_t slot_;
-  StreamWriter writer_;
+  Lanes& lanes_;
+  SentStage stage_;
   std::vector<detail::FrameCursor> cursors_;
   std::vector<uint32_t> frame_rows_;
-  std::vector<OutStream> streams_;  // by receiver, as the two above
-  ClaimedRow claimed_row_;
+  std::vector<Destination> destinations_;  // by receiver, as the two above
+  Destination* claimed_ = nullptr;         // a row for it is being written in place; null: none is
+  std::unique_ptr<QueuedFrame> apart_;     // that row, if it lies in no frame
   std::vector<uint32_t> everyone_;  // all receivers
   std::vector<uint64_t> named_;     // by receiver: the number of the last multicast that named it
   uint64_t multicasts_ = 0;

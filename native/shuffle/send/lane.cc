@@ -1,0 +1,449 @@
+#include "shuffle/send/lane.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/planted.h"
+#include "session/resources.h"
+#include "shuffle/operation/file_warning.h"
+#include "shuffle/send/lanes.h"
+
+namespace faro::shuffle {
+
+// With its place in the list of lanes to flush.
+static_assert(sizeof(Lane) + sizeof(void*) <= session::kOutgoingLaneRingBytes);
+
+using counters::count;
+using wire::FrameHeader;
+using wire::FrameKind;
+
+void Destination::write_length(size_t bytes) noexcept {
+  const auto length = static_cast<wire::RowLength>(bytes);
+  std::memcpy(cursor_.at, &length, sizeof length);
+  cursor_.at += sizeof length;
+  ++row_count_;
+}
+
+Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept
+    : lanes_(lanes), counters_(&lanes.unlinked_), receiver_(receiver) {}
+
+// --- the open frame
+
+Outcome Lane::make_room(Destination& to, uint32_t bytes, WhenFull when_full) {
+  const Outcome outcome = make_room_in_ring(to, bytes);
+  if (outcome != Outcome::would_wait) return outcome;
+  return lanes_.holds_batches() && when_full == WhenFull::overflow ? open_in_overflow(to)
+                                                                   : blocked(to);
+}
+
+// would_wait: no room in the ring, or rows are queued for it.
+Outcome Lane::make_room_in_ring(Destination& to, uint32_t bytes) {
+  if (to.has_room(bytes)) return Outcome::done;
+  if (is_row_claimed()) return fail_by_claim(to);
+  close();
+  // `planted` is a constant false, except in the test that plants bugs to see that they are found (base/planted.h).
+  if (!send_queued() && !base::planted(base::Plant::skipped_overflow)) return Outcome::would_wait;
+  if (!to.announced_) {
+    if (const Outcome outcome = announce(to); outcome != Outcome::done) return outcome;
+    if (has_queued()) return Outcome::would_wait;
+  }
+  const auto least = static_cast<uint32_t>(sizeof(FrameHeader)) + bytes;
+  const transport::Claim place = claim(least, ring_->full_frame_limit());
+  if (place.bytes == 0) {
+    // The receiver can only make room by reading what is there, so it has to get it. With batches held the call goes on
+    // in overflow and does not depend on that room.
+    if (!lanes_.holds_batches()) ring_->post();
+    return Outcome::would_wait;
+  }
+  // The frame ends where the threshold is reached: the row that finds no room in it closes it, and the transfer starts.
+  const uint64_t threshold = lanes_.worker_.settings.threshold_bytes;
+  const uint64_t pending = ring_->pending_bytes();
+  const uint64_t to_threshold = threshold > pending ? threshold - pending : 0;
+  open_frame(to, place.data,
+             std::min<uint64_t>(place.bytes, std::max<uint64_t>(least, to_threshold)));
+  return Outcome::done;
+}
+
+Outcome Lane::open_in_overflow(Destination& to) {
+  if (!to.announced_) {
+    if (const Outcome outcome = announce(to); outcome != Outcome::done) return outcome;
+  }
+  const uint32_t limit = ring_->frame_limit();
+  if (const Outcome outcome = make_queued(to, FrameKind::data, limit, in_overflow_);
+      outcome != Outcome::done)
+    return outcome;
+  open_frame(to, in_overflow_->stored.memory, limit);
+  return Outcome::done;
+}
+
+// In `bytes` bytes at `begin`, the header included.
+void Lane::open_frame(Destination& to, std::byte* begin, uint64_t bytes) {
+  open_ = &to;
+  begin_ = begin;
+  to.cursor_ = {begin + sizeof(FrameHeader), begin + bytes};
+  lanes_.list(*this);
+}
+
+uint32_t Lane::payload_in_frame() const noexcept {
+  return static_cast<uint32_t>(open_->cursor_.at - begin_) -
+         static_cast<uint32_t>(sizeof(FrameHeader));
+}
+
+uint32_t Lane::rows_in_frame() const noexcept {
+  const uint32_t row_bytes = open_->stage.shuffle.spec().row_bytes;
+  return row_bytes == 0 ? open_->row_count_ : payload_in_frame() / row_bytes;
+}
+
+void Lane::close() {
+  if (open_ == nullptr) return;
+  Destination& to = *open_;
+  const uint32_t payload = payload_in_frame();
+  if (payload == 0) return forget_frame();
+  const auto length = static_cast<uint32_t>(sizeof(FrameHeader)) + payload;
+  const uint32_t rows = rows_in_frame();
+  wire::store_header(begin_, {length, FrameKind::data, 0, to.stage.slot, rows, 0});
+  std::unique_ptr<QueuedFrame> queued = std::move(in_overflow_);
+  forget_frame();
+  to.sent.add(rows, payload);
+  count(lanes_.worker_.counters.rows_sent, rows);
+  if (queued == nullptr) return commit(length);
+  queued->row_count = rows;
+  queued->payload_bytes = payload;
+  lanes_.worker_.overflow.shrink(queued->stored, length);
+  enqueue(std::move(queued));
+}
+
+void Lane::forget_frame() noexcept {
+  open_->cursor_ = {};
+  open_->row_count_ = 0;
+  open_ = nullptr;
+  begin_ = nullptr;
+  claimed_end_ = nullptr;
+  in_overflow_.reset();
+}
+
+void Lane::drop_open(Destination& to) noexcept {
+  if (open_ == &to) forget_frame();
+}
+
+// The frame of `to` is open. Rows of the inlined path do not get here: the next call that is not inlined closes their frame.
+void Lane::close_if_full(Destination& to, uint64_t next_bytes) {
+  if (!to.has_room(next_bytes) && lanes_.worker_.settings.threshold_bytes < payload_limit())
+    close();
+}
+
+// --- rows
+
+void Lane::write(Destination& to, std::span<const std::byte> row) {
+  if (to.stage.shuffle.spec().row_bytes == 0) to.write_length(row.size());
+  if (!row.empty()) std::memcpy(to.cursor_.at, row.data(), row.size());
+  to.cursor_.at += row.size();
+  close_if_full(to, to.stage.framed_bytes(row.size()));
+}
+
+std::span<std::byte> Lane::claim_row(Destination& to, size_t bytes) noexcept {
+  // The inlined paths must not write where the row lies.
+  claimed_end_ = std::exchange(to.cursor_.end, to.cursor_.at);
+  const size_t before = to.stage.shuffle.spec().row_bytes == 0 ? sizeof(wire::RowLength) : 0;
+  return {to.cursor_.at + before, bytes};
+}
+
+void Lane::commit_row(Destination& to, size_t bytes) {
+  unclaim_row(to);
+  const uint32_t row_bytes = to.stage.shuffle.spec().row_bytes;
+  if (row_bytes == 0) to.write_length(bytes);
+  to.cursor_.at += bytes;
+  close_if_full(to, to.stage.framed_bytes(row_bytes));
+}
+
+void Lane::unclaim_row(Destination& to) noexcept {
+  to.cursor_.end = std::exchange(claimed_end_, nullptr);
+}
+
+Outcome Lane::fail_by_claim(Destination& to) {
+  return to.stage.shuffle.fail(Code::wrong_state,
+                               "worker {} has an open claim for worker {}; commit or abort it first",
+                               lanes_.worker_.number, receiver_);
+}
+
+// --- rows too large for a frame
+
+Outcome Lane::prepare_large(Destination& to) {
+  if (is_row_claimed()) return fail_by_claim(to);
+  close();
+  // One large row per ring at a time, or the queue would be a way around back-pressure.
+  if (!send_queued() && !lanes_.holds_batches()) return blocked(to);
+  if (to.announced_) return Outcome::done;
+  const Outcome outcome = announce(to);
+  return outcome == Outcome::would_wait ? blocked(to) : outcome;
+}
+
+void Lane::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes) {
+  // A claim that lies apart leaves the ring to other rows: their frame comes before what is queued.
+  close();
+  frame->row_count = 1;
+  frame->row_bytes = row_bytes;
+  frame->to->sent.add(1, row_bytes);
+  count(lanes_.worker_.counters.rows_sent);
+  enqueue(std::move(frame));
+  send_queued();
+}
+
+Status Lane::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
+  Destination& to = *frame->to;
+  ShuffleContext& shuffle = to.stage.shuffle;
+  const auto payload = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
+  const Outcome outcome = make_room_in_ring(to, payload);
+  if (outcome == Outcome::failed) return shuffle.status();
+  if (outcome == Outcome::done) {
+    write(to, {frame->stored.memory, bytes});
+    return Status::Ok();
+  }
+  if (base::planted(base::Plant::lost_commit)) {
+    const auto attempt = [&] { return make_room(to, payload, WhenFull::overflow); };
+    const Outcome room = shuffle.operate(attempt, Wait::forever());
+    if (room == Outcome::done) write(to, {frame->stored.memory, bytes});
+    return room == Outcome::failed ? shuffle.status() : Status::Ok();
+  }
+  // The row becomes a frame in its own memory: room for the header, then the row's length, then the row.
+  std::byte* const at = frame->stored.memory + sizeof(FrameHeader);
+  std::memmove(at + sizeof(wire::RowLength), frame->stored.memory, bytes);
+  const auto length = static_cast<wire::RowLength>(bytes);
+  std::memcpy(at, &length, sizeof length);
+  lanes_.worker_.overflow.shrink(frame->stored, sizeof(FrameHeader) + payload);
+  frame->kind = FrameKind::data;
+  frame->row_count = 1;
+  frame->payload_bytes = payload;
+  to.sent.add(1, payload);
+  count(lanes_.worker_.counters.rows_sent);
+  enqueue(std::move(frame));
+  return Status::Ok();
+}
+
+// --- OPEN and FINISH
+
+Outcome Lane::announce(Destination& to) {
+  const ShuffleContext& shuffle = to.stage.shuffle;
+  const StageLists& lists = shuffle.lists();
+  const wire::OpenPayload open{to_key(shuffle.query()->id), shuffle.spec().stage,
+                               shuffle.spec().row_bytes,    lists.digest,
+                               lists.sender_count,          lists.receiver_count};
+  std::string payload(reinterpret_cast<const char*>(&open), sizeof open);
+  payload += to.stage.format.open_bytes();
+  const Outcome outcome = send_control(to, FrameKind::open, payload);
+  if (outcome == Outcome::done) to.announced_ = true;
+  return outcome;
+}
+
+Outcome Lane::finish(Destination& to) {
+  // Another shuffle's open claim on this ring: its frame cannot be closed now.
+  if (is_row_claimed()) return fail_by_claim(to);
+  close();
+  if (!send_queued() && !lanes_.holds_batches()) return Outcome::would_wait;
+  if (!to.announced_) {
+    if (const Outcome outcome = announce(to); outcome != Outcome::done) return outcome;
+  }
+  const wire::FinishPayload finish{to.sent.rows.load(std::memory_order_relaxed)};
+  const std::string payload(reinterpret_cast<const char*>(&finish), sizeof finish);
+  const Outcome outcome = send_control(to, FrameKind::finish, payload);
+  if (outcome != Outcome::done) return outcome;
+  to.finished = true;
+  ring_->post_soon();  // along with that of the next receiver, if both are on one node
+  return Outcome::done;
+}
+
+// Through the ring, or into its queue. would_wait: no room, and no batch is held.
+Outcome Lane::send_control(Destination& to, FrameKind kind, const std::string& payload) {
+  const auto length = static_cast<uint32_t>(sizeof(FrameHeader) + payload.size());
+  if (!has_queued()) {
+    const transport::Claim place = claim(length, length);
+    if (place.bytes != 0) {
+      wire::store_header(place.data, {length, kind, 0, to.stage.slot, 0, 0});
+      std::memcpy(place.data + sizeof(FrameHeader), payload.data(), payload.size());
+      commit(length);
+      return Outcome::done;
+    }
+    if (!lanes_.holds_batches()) {
+      ring_->post();
+      return Outcome::would_wait;
+    }
+  }
+  std::unique_ptr<QueuedFrame> frame;
+  // If overflow is full, batches are held, and releasing some of them helps.
+  if (const Outcome outcome = make_queued(to, kind, length, frame); outcome != Outcome::done)
+    return outcome == Outcome::would_wait ? Outcome::holding : outcome;
+  frame->payload_bytes = static_cast<uint32_t>(payload.size());
+  std::memcpy(frame->stored.memory + sizeof(FrameHeader), payload.data(), payload.size());
+  enqueue(std::move(frame));
+  return Outcome::done;
+}
+
+// --- the ring
+
+// None while its link is held.
+transport::Claim Lane::claim(uint32_t least_bytes, uint32_t most_bytes) {
+  if (held_->load(std::memory_order_relaxed)) return {};
+  for (;;) {
+    const transport::Claim place = ring_->claim(least_bytes, most_bytes);
+    if (place.bytes != 0 || !lanes_.make_room_in_own_ring(*this)) return place;
+  }
+}
+
+// The claimed space holds a frame of `length` bytes. A transfer starts if the threshold is reached.
+void Lane::commit(uint32_t length) {
+  ring_->commit(length);
+  // A transfer starts a little below the threshold, too. What is missing may be less than the next row needs, or room
+  // for a frame of a single row: full frames with rows of 100 bytes leave up to 64 bytes of the 16 KiB missing.
+  const uint32_t frame = ring_->frame_limit();
+  const uint64_t threshold = lanes_.worker_.settings.threshold_bytes;
+  const uint64_t missing = threshold >= frame ? frame / 8 : 0;
+  if (ring_->pending_bytes() + missing >= threshold) {
+    ring_->post_soon();
+  } else {
+    lanes_.list(*this);
+  }
+}
+
+// The frame stays open in two cases: it lies in overflow and would only join a queue that has not emptied, where it can as
+// well take more rows; or a row is being written in place in it.
+bool Lane::flush() {
+  send_queued();
+  const bool would_queue = has_queued() && in_overflow_ != nullptr;
+  if (open_ != nullptr && !is_row_claimed() && !would_queue) {
+    close();
+    send_queued();
+  }
+  ring_->post_soon();
+  return open_ != nullptr;
+}
+
+// --- the queue
+
+Outcome Lane::make_queued(Destination& to, FrameKind kind, uint64_t bytes,
+                          std::unique_ptr<QueuedFrame>& frame) {
+  ShuffleContext& shuffle = to.stage.shuffle;
+  Overflow& overflow = lanes_.worker_.overflow;
+  std::unique_ptr<QueuedFrame> made(new QueuedFrame);
+  made->overflow = &overflow;
+  if (Status status = overflow.allocate(shuffle.query()->usage, bytes, made->stored);
+      !status.ok()) {
+    const Outcome outcome = shuffle.operation().overflow_exhausted(shuffle.query(), bytes, status);
+    return outcome == Outcome::failed ? shuffle.fail(shuffle.query()->cause()) : outcome;
+  }
+  warn_if_in_file(lanes_.worker_, *shuffle.query(), shuffle.spec().stage, made->stored);
+  made->kind = kind;
+  made->to = &to;
+  frame = std::move(made);
+  return Outcome::done;
+}
+
+void Lane::enqueue(std::unique_ptr<QueuedFrame> frame) {
+  Destination& to = *frame->to;
+  if (!has_queued()) ++lanes_.queued_;
+  ++to.queued_;
+  count(lanes_.worker_.counters.frames_out_overflow);
+  count(lanes_.worker_.counters.bytes_out_overflow, frame->stored.bytes);
+  to.sent.add_queued(frame->row_count, frame->bytes_of_rows());
+  QueuedFrame* const added = frame.get();
+  (has_queued() ? queue_last_->next : queue_) = std::move(frame);
+  queue_last_ = added;
+}
+
+std::unique_ptr<QueuedFrame> Lane::dequeue() noexcept {
+  std::unique_ptr<QueuedFrame> first = std::move(queue_);
+  queue_ = std::move(first->next);
+  return first;
+}
+
+bool Lane::send_queued() {
+  if (!has_queued()) return true;
+  while (has_queued() && send_first_queued()) {
+  }
+  ring_->post();  // rows that were queued have waited long enough: no threshold
+  if (has_queued()) return false;
+  --lanes_.queued_;
+  return true;
+}
+
+// Sends the first queued frame or, of a large row, as much as fits into one frame. False if there is no room.
+bool Lane::send_first_queued() {
+  QueuedFrame& frame = *queue_;
+  const bool is_large = frame.kind == FrameKind::fragment;
+  constexpr uint32_t kFragmentOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
+  const uint64_t rest = frame.row_bytes - frame.sent_bytes;
+  const auto length = static_cast<uint32_t>(
+      is_large ? std::min<uint64_t>(kFragmentOverhead + rest, ring_->frame_limit())
+               : sizeof(FrameHeader) + frame.payload_bytes);
+  const transport::Claim place = claim(length, length);
+  if (place.bytes == 0) return false;
+  uint32_t row_count = frame.row_count;
+  std::byte* const payload = place.data + sizeof(FrameHeader);
+  if (is_large) {
+    const uint32_t bytes = length - kFragmentOverhead;
+    const wire::FragmentPayload fragment{frame.row_bytes, frame.sent_bytes};
+    std::memcpy(payload, &fragment, sizeof fragment);
+    std::memcpy(payload + sizeof fragment, frame.stored.memory + frame.sent_bytes, bytes);
+    frame.sent_bytes += bytes;
+    row_count = frame.sent_bytes == frame.row_bytes ? 1 : 0;
+  } else {
+    std::memcpy(payload, frame.stored.memory + sizeof(FrameHeader), frame.payload_bytes);
+  }
+  wire::store_header(place.data, {length, frame.kind, 0, frame.to->stage.slot, row_count, 0});
+  ring_->commit(length);
+  lanes_.wait_loop_.progressed();
+  if (!is_large || frame.sent_bytes == frame.row_bytes) --dequeue()->to->queued_;
+  return true;
+}
+
+void Lane::drop_queued(Destination& to, bool data_only) {
+  if (!to.has_queued()) return;
+  std::unique_ptr<QueuedFrame> rest;
+  QueuedFrame* rest_last = nullptr;
+  while (has_queued()) {
+    std::unique_ptr<QueuedFrame> frame = dequeue();
+    const bool is_control = frame->kind == FrameKind::open || frame->kind == FrameKind::finish;
+    // A large row that was sent in part has to be completed: its receiver would take the frames that follow for
+    // the rest of it.
+    if (frame->to == &to && !(data_only && (is_control || frame->sent_bytes > 0))) {
+      --to.queued_;
+      if (frame->row_count > 0) to.sent.take_back(frame->row_count, frame->bytes_of_rows());
+      count(lanes_.worker_.counters.rows_dropped, frame->row_count);
+      continue;
+    }
+    QueuedFrame* const kept = frame.get();
+    (rest_last != nullptr ? rest_last->next : rest) = std::move(frame);
+    rest_last = kept;
+  }
+  queue_ = std::move(rest);
+  queue_last_ = rest_last;
+  if (!has_queued()) --lanes_.queued_;
+}
+
+Destination* Lane::queued_of(const Query& query) const noexcept {
+  for (const QueuedFrame* frame = queue_.get(); frame != nullptr; frame = frame->next.get()) {
+    if (frame->to->stage.shuffle.query().get() == &query) return frame->to;
+  }
+  return nullptr;
+}
+
+void Lane::lose_rows(uint32_t node) {
+  QueryTable& queries = lanes_.worker_.queries;
+  if (open_ != nullptr && !is_row_claimed()) {
+    ShuffleContext& shuffle = open_->stage.shuffle;
+    queries.lose_rows(*shuffle.query(), node);
+    shuffle.drop_rows();
+  }
+  while (has_queued()) {
+    Destination& to = *queue_->to;
+    queries.lose_rows(*to.stage.shuffle.query(), node);
+    drop_queued(to, false);
+  }
+}
+
+Outcome Lane::blocked(Destination& to) noexcept {
+  count(counters_->no_room);
+  count(to.sent.no_room);
+  return lanes_.operation_.blocked_on().room(to.stage.shuffle.counts(), receiver_);
+}
+
+}  // namespace faro::shuffle

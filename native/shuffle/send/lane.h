@@ -1,0 +1,229 @@
+// Lane: one outgoing ring of a worker, shared by all its shuffles: the frame that is open in it, what is queued for it, and when
+// its bytes leave. Destination: one receiver of one shuffle.
+//
+//   closed ──make_room──▶ open, in the ring ──────close──▶ committed
+//                      ▶ open, in overflow ──────close──▶ queued ──room──▶ committed
+//   open   ──claim_row──▶ claimed: a row is being written in place ──commit_row, unclaim_row──▶ open
+//
+// A ring has at most one open frame, of one destination. While its queue (the outgoing overflow) is not empty, nothing for the
+// ring overtakes it (native/DESIGN.md#hc-5).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "counters/counter_file.h"
+#include "faro/outcome.h"
+#include "faro/shuffle.h"
+#include "shuffle/operation/shuffle_context.h"
+#include "shuffle/overflow/overflow.h"
+#include "shuffle/query/row_format.h"
+#include "transport/transport.h"
+#include "wire/frame.h"
+
+namespace faro::shuffle {
+
+class Lane;
+class Lanes;
+
+/// What to do with a row if its ring is full while the worker holds batches: queue it in overflow, or do not take it.
+enum class WhenFull : uint8_t { overflow, nowhere };
+
+/// What a shuffle sends by all its lanes.
+struct SentStage {
+  ShuffleContext& shuffle;
+  RowFormat format;     // that the next OPEN carries
+  const uint16_t slot;  // in all its rings
+
+  /// Bytes that a row takes in a frame.
+  uint64_t framed_bytes(uint64_t row_bytes) const noexcept {
+    return shuffle.spec().row_bytes == 0 ? row_bytes + sizeof(wire::RowLength) : row_bytes;
+  }
+};
+
+/// One receiver of one shuffle. Lives until nothing of it is queued.
+class Destination {
+ public:
+  /// The inlined paths of faro/sender.h write at `cursor`, and count rows with a length each in `row_count`. Where no frame is
+  /// open, or a row of it is claimed, the cursor has no room, so these paths need to look at nothing else.
+  Destination(SentStage& of, Lane& by, SentCounts& counts, detail::FrameCursor& at,
+              uint32_t& counted)
+      : stage(of), lane(by), sent(counts), cursor_(at), row_count_(counted) {}
+
+  SentStage& stage;
+  Lane& lane;
+  SentCounts& sent;
+  bool finished = false;  // FINISH is committed or queued
+  bool stopped = false;   // the receiver needs no more
+
+  bool has_queued() const noexcept { return queued_ > 0; }
+  /// In its open frame.
+  bool has_room(uint64_t bytes) const noexcept {
+    return static_cast<size_t>(cursor_.end - cursor_.at) >= bytes;
+  }
+
+ private:
+  friend class Lane;
+
+  void write_length(size_t bytes) noexcept;
+
+  detail::FrameCursor& cursor_;
+  uint32_t& row_count_;
+  uint32_t queued_ = 0;     // frames in the lane's queue
+  bool announced_ = false;  // OPEN is committed or queued
+};
+
+/// A frame, or a row too large for one, that waits for room in its ring.
+struct QueuedFrame {
+  std::unique_ptr<QueuedFrame> next;
+  Destination* to = nullptr;
+  wire::FrameKind kind = wire::FrameKind::data;  // fragment: a whole large row, to be cut
+  uint32_t row_count = 0;
+  uint32_t payload_bytes = 0;  // in `stored`, behind room for the header
+  uint64_t row_bytes = 0;      // of a large row, in `stored`
+  uint64_t sent_bytes = 0;     // of a large row: cut and committed
+  Overflow* overflow = nullptr;
+  Stored stored;
+
+  /// Of its rows, as they count.
+  uint64_t bytes_of_rows() const noexcept {
+    return kind == wire::FrameKind::fragment ? row_bytes : row_count == 0 ? 0 : payload_bytes;
+  }
+
+  QueuedFrame() = default;
+  QueuedFrame(const QueuedFrame&) = delete;
+  QueuedFrame& operator=(const QueuedFrame&) = delete;
+  ~QueuedFrame() {
+    if (overflow != nullptr) overflow->free(stored);
+  }
+};
+static_assert(
+    sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
+    "the budget counts kDescriptionBytes for a QueuedFrame and its record in the spill file");
+
+/// Threads: the worker. Blocks: never; a call that would wait notes what it waits for (BlockedOn).
+class Lane {
+ public:
+  /// `receiver`: worker number.
+  Lane(Lanes& lanes, uint32_t receiver) noexcept;
+
+  /// Its ring from now on, as its link's transport has it; `held`: DataLink::held of the link.
+  void bind(transport::Outgoing& ring, const std::atomic<bool>& held) noexcept {
+    ring_ = &ring;
+    held_ = &held;
+  }
+  void count_in(counters::OutgoingCounters& counters) noexcept { counters_ = &counters; }
+  uint32_t receiver() const noexcept { return receiver_; }
+  std::span<const std::byte> memory() const { return ring_->memory(); }
+
+  // --- rows that fit into a frame
+
+  bool is_large(const Destination& to, uint64_t row_bytes) const noexcept {
+    return to.stage.framed_bytes(row_bytes) > payload_limit();
+  }
+  /// Makes room for `bytes` more bytes in the open frame of `to`; opens a new one if there is none with room.
+  Outcome make_room(Destination& to, uint32_t bytes, WhenFull when_full);
+  /// Writes a row into the room that make_room has made.
+  void write(Destination& to, std::span<const std::byte> row);
+  /// The place of the next row, of `bytes` bytes, in the room that make_room has made for it.
+  std::span<std::byte> claim_row(Destination& to, size_t bytes) noexcept;
+  /// Ends the claim; of the row that was written there the first `bytes` count.
+  void commit_row(Destination& to, size_t bytes);
+  /// Ends the claim; there was no row.
+  void unclaim_row(Destination& to) noexcept;
+  /// A row is being written in place: nothing else can be sent by this lane until commit or abort.
+  bool is_row_claimed() const noexcept { return claimed_end_ != nullptr; }
+  /// The same, and it lies in the ring itself.
+  bool is_row_claimed_in_ring() const noexcept {
+    return is_row_claimed() && in_overflow_ == nullptr;
+  }
+
+  // --- rows too large for one
+
+  /// Sends what is open or queued for the ring, and OPEN.
+  Outcome prepare_large(Destination& to);
+  /// A frame of `bytes` bytes for the queue; null unless done.
+  Outcome make_queued(Destination& to, wire::FrameKind kind, uint64_t bytes,
+                      std::unique_ptr<QueuedFrame>& frame);
+  /// Queues a row that lies in `frame`, and sends what there is room for.
+  void send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes);
+  /// Sends or queues a row of `bytes` bytes that lies in `frame` and is no larger than a frame. Never waits, and needs
+  /// no memory beyond that of `frame`, so that it cannot fail for lack of room.
+  Status send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes);
+
+  // --- the end
+
+  /// Sends FINISH behind all rows of `to`. would_wait: no room, and no batch is held.
+  Outcome finish(Destination& to);
+  /// Commits or queues the open frame, if there is one, whichever shuffle's it is.
+  void close();
+  /// Drops the rows in the open frame of `to`, if it has one, and what it has queued. `data_only`: OPEN and FINISH stay.
+  void drop_open(Destination& to) noexcept;
+  void drop_queued(Destination& to, bool data_only);
+  /// Rows in the open frame of `to`.
+  uint32_t open_rows(const Destination& to) const noexcept {
+    return open_ == &to ? rows_in_frame() : 0;
+  }
+  /// Drops all that is open or queued: the node is lost, and the queries it belongs to fail.
+  void lose_rows(uint32_t node);
+  /// Drops the queue. Nobody sends any more.
+  void drop_queue() noexcept {
+    while (queue_ != nullptr) dequeue();
+  }
+
+  /// Closes the open frame and starts the transfer. Returns whether a frame is still open.
+  bool flush();
+  /// Sends what is queued as far as there is room. Returns whether the queue is empty.
+  bool send_queued();
+  bool has_queued() const noexcept { return queue_ != nullptr; }
+  /// A destination that has something of `query` queued; null: none has.
+  Destination* queued_of(const Query& query) const noexcept;
+
+  /// The worker waits for room in this ring. Answers would_wait.
+  Outcome blocked(Destination& to) noexcept;
+
+ private:
+  friend class Lanes;
+
+  uint32_t payload_limit() const noexcept {
+    return ring_->frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
+  }
+  uint32_t payload_in_frame() const noexcept;
+  uint32_t rows_in_frame() const noexcept;
+
+  Outcome make_room_in_ring(Destination& to, uint32_t bytes);
+  Outcome open_in_overflow(Destination& to);
+  void open_frame(Destination& to, std::byte* begin, uint64_t bytes);
+  void forget_frame() noexcept;
+  void close_if_full(Destination& to, uint64_t next_bytes);
+  Outcome fail_by_claim(Destination& to);
+
+  Outcome announce(Destination& to);
+  Outcome send_control(Destination& to, wire::FrameKind kind, const std::string& payload);
+  transport::Claim claim(uint32_t least_bytes, uint32_t most_bytes);
+  void commit(uint32_t length);
+
+  void enqueue(std::unique_ptr<QueuedFrame> frame);
+  std::unique_ptr<QueuedFrame> dequeue() noexcept;
+  bool send_first_queued();
+
+  Lanes& lanes_;
+  transport::Outgoing* ring_ = nullptr;
+  const std::atomic<bool>* held_ = nullptr;
+  counters::OutgoingCounters* counters_;
+  const uint32_t receiver_;
+  bool is_listed_ = false;            // in the list of lanes to flush
+  Destination* open_ = nullptr;       // whose frame is open; null: none is
+  std::byte* begin_ = nullptr;        // of the open frame
+  std::byte* claimed_end_ = nullptr;  // its end, while its room is hidden from the inlined paths
+  std::unique_ptr<QueuedFrame> in_overflow_;  // it lies there, and will join the queue
+  std::unique_ptr<QueuedFrame> queue_;        // first of the outgoing overflow
+  QueuedFrame* queue_last_ = nullptr;
+};
+
+}  // namespace faro::shuffle

@@ -1,0 +1,100 @@
+#include "shuffle/send/lanes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace faro::shuffle {
+
+// Their rings belong to links: LinkLanes binds them.
+std::span<Lane> Lanes::to_node(uint32_t node) {
+  if (const auto made = lanes_.find(node); made != lanes_.end()) return made->second;
+  const session::Node& peer = worker_.membership.nodes()[node];
+  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
+  const uint32_t count = peer.worker_count * rings_per_lane;
+  std::vector<Lane> lanes;
+  lanes.reserve(count);
+  for (uint32_t i = 0; i < count; ++i)
+    lanes.emplace_back(*this, peer.first_worker + i / rings_per_lane);
+  listed_.reserve(count_ + count);
+  const auto made = lanes_.emplace(node, std::move(lanes)).first;
+  count_ += count;
+  return made->second;
+}
+
+void Lanes::forget(uint32_t node) noexcept {
+  std::erase_if(listed_, [&](const Lane* lane) {
+    return worker_.queries.node_of_worker(lane->receiver()) == node;
+  });
+  count_ -= lanes_.at(node).size();
+  lanes_.erase(node);
+}
+
+Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage) {
+  const uint32_t node = worker_.queries.node_of_worker(receiver_worker);
+  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
+  const uint32_t remote = receiver_worker - worker_.membership.nodes()[node].first_worker;
+  return to_node(node)[size_t{remote} * rings_per_lane + stage % rings_per_lane];
+}
+
+// Of a ring to the worker itself, only the worker can read. So a call that waits makes room here, or it would wait
+// forever. After a call that only tries, the engine can receive instead.
+bool Lanes::make_room_in_own_ring(Lane& lane) {
+  if (lane.receiver_ != worker_.number || holds_batches() || !wait_loop_.call_waits()) return false;
+  lane.ring_->post();
+  (void)receive_side_.poll();
+  return receive_side_.spill_own();
+}
+
+// --- flushing
+
+void Lanes::list(Lane& lane) {
+  if (lane.is_listed_) return;
+  lane.is_listed_ = true;
+  listed_.push_back(&lane);
+}
+
+void Lanes::flush() {
+  post_open_frames();
+  worker_.membership.flush_network();
+}
+
+void Lanes::post_open_frames() {
+  if (has_queued()) send_queued();
+  // Closing a frame can list its lane again, but a lane that is still listed is not added twice.
+  size_t kept = 0;
+  for (size_t i = 0; i < listed_.size(); ++i) {
+    Lane& lane = *listed_[i];
+    lane.is_listed_ = lane.flush();
+    if (lane.is_listed_) listed_[kept++] = &lane;
+  }
+  listed_.resize(kept);
+}
+
+// --- what is queued
+
+void Lanes::send_queued() {
+  for (auto& [node, lanes] : lanes_) {
+    for (Lane& lane : lanes) lane.send_queued();
+  }
+}
+
+void Lanes::drop_queues() noexcept {
+  for (auto& [node, lanes] : lanes_) {
+    for (Lane& lane : lanes) lane.drop_queue();
+  }
+}
+
+void Lanes::lose(uint32_t node) {
+  for (Lane& lane : to_node(node)) lane.lose_rows(node);
+}
+
+Outcome Lanes::blocked_on_queues(const Query& query) noexcept {
+  for (auto& [node, lanes] : lanes_) {
+    for (Lane& lane : lanes) {
+      if (Destination* const to = lane.queued_of(query)) return lane.blocked(*to);
+    }
+  }
+  return Outcome::would_wait;
+}
+
+}  // namespace faro::shuffle

@@ -1,0 +1,80 @@
+// Lanes: the outgoing lanes of a worker.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "faro/outcome.h"
+#include "shuffle/operation/operation.h"
+#include "shuffle/operation/wait_loop.h"
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/receive_side.h"
+#include "shuffle/send/lane.h"
+
+namespace faro::shuffle {
+
+/// Threads: the worker.
+class Lanes {
+ public:
+  Lanes(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop,
+        ReceiveSide& receive_side)
+      : worker_(worker),
+        operation_(operation),
+        wait_loop_(wait_loop),
+        receive_side_(receive_side) {}
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  /// The lane to a worker that this stage uses.
+  Lane& to(uint32_t receiver_worker, uint32_t stage);
+  /// The lanes to a node's workers, by receiver and number. Made by the first call; LinkLanes binds them. Throws:
+  /// std::bad_alloc.
+  std::span<Lane> to_node(uint32_t node);
+  /// Forgets them: no shuffle is open, and the node is not linked.
+  void forget(uint32_t node) noexcept;
+
+  /// Sends what is queued as far as there is room.
+  void send_queued();
+  bool has_queued() const noexcept { return queued_ > 0; }
+  /// Drops all queues. Nobody sends any more; call it before the queries that the frames belong to are destroyed.
+  void drop_queues() noexcept;
+
+  /// Closes open frames and starts all transfers.
+  void flush();
+  /// The same, but the transfers may wait until Membership::flush_network.
+  void post_open_frames();
+
+  /// Notes that the worker waits for room in a ring for which a query has frames queued. Answers would_wait.
+  Outcome blocked_on_queues(const Query& query) noexcept;
+  /// The engine holds batches. A send must not wait then: the worker it waits for may be waiting for these batches to
+  /// be released.
+  bool holds_batches() const noexcept { return receive_side_.frames().held() > 0; }
+
+  /// Drops what lies in the lanes to a lost node, and fails the queries that it belongs to: they cannot complete.
+  void lose(uint32_t node);
+
+  /// A worker writes one row in place at a time.
+  bool has_row_claim() const noexcept { return has_claim_; }
+  void set_claim(bool exists) noexcept { has_claim_ = exists; }
+
+ private:
+  friend class Lane;
+
+  void list(Lane& lane);
+  bool make_room_in_own_ring(Lane& lane);
+
+  const WorkerContext& worker_;
+  Operation& operation_;
+  WaitLoop& wait_loop_;
+  ReceiveSide& receive_side_;
+  std::map<uint32_t, std::vector<Lane>> lanes_;  // by node: receiver on it * rings_per_lane + k
+  size_t count_ = 0;
+  counters::OutgoingCounters unlinked_;  // of lanes to nodes that were not linked: shown nowhere
+  std::vector<Lane*> listed_;  // to be flushed
+  uint32_t queued_ = 0;        // lanes whose queue is not empty
+  bool has_claim_ = false;
+};
+
+}  // namespace faro::shuffle

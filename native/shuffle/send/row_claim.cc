@@ -1,0 +1,149 @@
+// Rows that the engine writes in place before they are sent: StageSender's part of it, and faro::RowClaim over that.
+#include <utility>
+
+#include "base/error.h"
+#include "faro/sender.h"
+#include "shuffle/send/stage_sender.h"
+
+namespace faro::shuffle {
+
+using counters::count;
+
+Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
+  const auto attempt = [&] { return attempt_claim(receiver, bytes, data); };
+  return shuffle_.operate(attempt, wait);
+}
+
+Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
+  if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
+  if (lanes_.has_row_claim()) {
+    return shuffle_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
+                         shuffle_.worker().number);
+  }
+  if (receiver >= receiver_count()) return fail_no_receiver(receiver);
+  if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
+  if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
+  Destination& to = destinations_[receiver];
+  const bool lies_apart = to.stopped || to.lane.is_large(to, bytes);
+  const Outcome outcome =
+      lies_apart ? claim_apart(to, bytes, data) : claim_in_frame(to, bytes, data);
+  if (outcome != Outcome::done) return outcome;
+  claimed_ = &to;
+  lanes_.set_claim(true);
+  shuffle_.refer();
+  return Outcome::done;
+}
+
+Outcome StageSender::claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data) {
+  const auto framed = static_cast<uint32_t>(stage_.framed_bytes(bytes));
+  const Outcome outcome = to.lane.make_room(to, framed, WhenFull::overflow);
+  if (outcome == Outcome::done) data = to.lane.claim_row(to, bytes);
+  return outcome;
+}
+
+Outcome StageSender::claim_apart(Destination& to, size_t bytes, std::span<std::byte>& data) {
+  if (!to.stopped) {
+    if (const Outcome outcome = to.lane.prepare_large(to); outcome != Outcome::done) return outcome;
+  }
+  // With room for a header and a length before the row, in case it is committed small enough for a frame.
+  const uint64_t with_room = sizeof(wire::FrameHeader) + sizeof(wire::RowLength) + bytes;
+  const Outcome outcome =
+      to.lane.make_queued(to, wire::FrameKind::fragment, with_room, apart_);
+  if (outcome == Outcome::done) data = {apart_->stored.memory, bytes};
+  return outcome;
+}
+
+Destination& StageSender::end_claim() noexcept {
+  lanes_.set_claim(false);
+  return *std::exchange(claimed_, nullptr);
+}
+
+Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
+  return shuffle_.guarded([&] {
+    if (claimed_ == nullptr)
+      return Status(Code::wrong_state, "the claim was committed or aborted before");
+    const ShuffleSpec& spec = shuffle_.spec();
+    if (bytes > data.size() || (spec.row_bytes != 0 && bytes != spec.row_bytes)) {
+      return base::error(Code::invalid_argument, "stage {}: commit of {} bytes of a claim of {}",
+                         spec.stage, bytes, data.size());
+    }
+    if (shuffle_.enter() == Outcome::done) {
+      Destination& to = end_claim();
+      return is_claim_apart() ? commit_apart(to, bytes) : commit_in_frame(to, bytes);
+    }
+    abort_claim();
+    return shuffle_.status();
+  });
+}
+
+Status StageSender::commit_in_frame(Destination& to, size_t bytes) {
+  if (!to.stopped) {
+    to.lane.commit_row(to, bytes);
+    return Status::Ok();
+  }
+  to.lane.unclaim_row(to);
+  to.lane.drop_open(to);
+  count(shuffle_.worker().counters.rows_dropped);
+  return Status::Ok();
+}
+
+Status StageSender::commit_apart(Destination& to, size_t bytes) {
+  std::unique_ptr<QueuedFrame> row = std::move(apart_);
+  if (to.stopped) {
+    count(shuffle_.worker().counters.rows_dropped);
+    return Status::Ok();
+  }
+  if (!to.lane.is_large(to, bytes)) return to.lane.send_shrunk(std::move(row), bytes);
+  to.lane.send_large(std::move(row), bytes);
+  return Status::Ok();
+}
+
+void StageSender::abort_claim() noexcept {
+  if (claimed_ == nullptr) return;
+  Destination& to = end_claim();
+  if (is_claim_apart()) {
+    apart_.reset();
+    return;
+  }
+  to.lane.unclaim_row(to);
+  if (shuffle_.query()->failed() || to.stopped) to.lane.drop_open(to);
+}
+
+void StageSender::claim_gone() noexcept {
+  abort_claim();
+  shuffle_.release_reference();
+}
+
+}  // namespace faro::shuffle
+
+namespace faro {
+
+Status RowClaim::commit(size_t bytes) {
+  if (sender_ == nullptr) return Status(Code::wrong_state, "the claim is empty");
+  Status status = sender_->commit_claim(data_, bytes == kAll ? data_.size() : bytes);
+  if (status.code() != Code::invalid_argument) {
+    data_ = {};
+    std::exchange(sender_, nullptr)->claim_gone();
+  }
+  return status;
+}
+
+void RowClaim::abort() noexcept {
+  data_ = {};
+  if (sender_ != nullptr) end();
+}
+
+void RowClaim::end() noexcept {
+  shuffle::StageSender* const sender = std::exchange(sender_, nullptr);
+  if (!sender->forked()) sender->claim_gone();  // else the row is the parent's
+}
+
+Outcome ShuffleSender::claim(uint32_t receiver, size_t bytes, RowClaim& row, Wait wait) const {
+  row.abort();
+  if (sender_ == nullptr) return Outcome::failed;
+  const Outcome outcome = sender_->claim(receiver, bytes, row.data_, wait);
+  if (outcome == Outcome::done) row.sender_ = sender_;
+  return outcome;
+}
+
+}  // namespace faro
