@@ -1,12 +1,12 @@
-// Lane: one outgoing ring of a worker, shared by all its shuffles: the frame that is open in it, what is queued for it, and when
-// its bytes leave. Destination: one receiver of one shuffle.
+// Lane: one outgoing ring of a worker, which all its shuffles share: the frame that is open in it,
+// what is queued for it, and when its bytes leave. Destination: one receiver of one shuffle.
 //
 //   closed ──make_room──▶ open, in the ring ──────close──▶ committed
 //                      ▶ open, in overflow ──────close──▶ queued ──room──▶ committed
 //   open   ──claim_row──▶ claimed: a row is being written in place ──commit_row, unclaim_row──▶ open
 //
-// A ring has at most one open frame, of one destination. While its queue (the outgoing overflow) is not empty, nothing for the
-// ring overtakes it (native/DESIGN.md#hc-5).
+// A ring has at most one open frame, of one destination. While its queue (the outgoing overflow) is
+// not empty, nothing for the ring overtakes it (native/DESIGN.md#hc-5).
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,8 @@ namespace faro::shuffle {
 class Lane;
 class Lanes;
 
-/// What to do with a row if its ring is full while the worker holds batches: queue it in overflow, or do not take it.
+/// What to do with a row if its ring is full while the worker holds batches: queue it in overflow, or
+/// do not take it.
 enum class WhenFull : uint8_t { overflow, nowhere };
 
 /// What a shuffle sends by all its lanes.
@@ -49,8 +50,9 @@ struct SentStage {
 /// One receiver of one shuffle. Lives until nothing of it is queued.
 class Destination {
  public:
-  /// The inlined paths of faro/sender.h write at `cursor`, and count rows with a length each in `row_count`. Where no frame is
-  /// open, or a row of it is claimed, the cursor has no room, so these paths need to look at nothing else.
+  /// The inlined paths of faro/sender.h write at `at`, and count rows with a length each in `counted`.
+  /// Where no frame is open, or a row of it is claimed, the cursor has no room, so these paths need to
+  /// look at nothing else.
   Destination(SentStage& of, Lane& by, SentCounts& counts, detail::FrameCursor& at,
               uint32_t& counted)
       : stage(of), lane(by), sent(counts), cursor_(at), row_count_(counted) {}
@@ -62,7 +64,7 @@ class Destination {
   bool stopped = false;   // the receiver needs no more
 
   bool has_queued() const noexcept { return queued_ > 0; }
-  /// In its open frame.
+  /// Whether its open frame has room for that many bytes.
   bool has_room(uint64_t bytes) const noexcept {
     return static_cast<size_t>(cursor_.end - cursor_.at) >= bytes;
   }
@@ -90,7 +92,7 @@ struct QueuedFrame {
   Overflow* overflow = nullptr;
   Stored stored;
 
-  /// Of its rows, as they count.
+  /// Bytes of its rows, as counters have them.
   uint64_t bytes_of_rows() const noexcept {
     return kind == wire::FrameKind::fragment ? row_bytes : row_count == 0 ? 0 : payload_bytes;
   }
@@ -112,7 +114,7 @@ class Lane {
   /// `receiver`: worker number.
   Lane(Lanes& lanes, uint32_t receiver) noexcept;
 
-  /// Its ring from now on, as its link's transport has it; `held`: DataLink::held of the link.
+  /// From now on its ring is that of its link's transport. `held`: DataLink::held of the link.
   void bind(transport::Outgoing& ring, const std::atomic<bool>& held) noexcept {
     ring_ = &ring;
     held_ = &held;
@@ -138,7 +140,7 @@ class Lane {
   void unclaim_row(Destination& to) noexcept;
   /// A row is being written in place: nothing else can be sent by this lane until commit or abort.
   bool is_row_claimed() const noexcept { return claimed_end_ != nullptr; }
-  /// The same, and it lies in the ring itself.
+  /// A row is being written in place, in the ring itself and not in overflow.
   bool is_row_claimed_in_ring() const noexcept {
     return is_row_claimed() && in_overflow_ == nullptr;
   }

@@ -43,7 +43,7 @@ class Lanes {
 
   /// Closes open frames and starts all transfers.
   void flush();
-  /// The same, but the transfers may wait until Membership::flush_network.
+  /// Closes open frames; transfers may wait until Membership::flush_network.
   void post_open_frames();
 
   /// Notes that the worker waits for room in a ring for which a query has frames queued. Answers would_wait.

@@ -28,10 +28,10 @@ class StageSender {
                WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, Wait wait);
   Outcome broadcast(std::span<const std::byte> row, Wait wait);
-  /// Of rows of a fixed width the first that fit into the open frames of all receivers, if some have
-  /// stopped; returns how many.
+  /// Writes rows of a fixed width, those first ones that fit into the open frames of all receivers that
+  /// have not stopped, if some have. Returns how many.
   size_t broadcast_past_stopped(std::span<const std::byte> rows) noexcept;
-  /// Of all rings of the worker.
+  /// Flushes all rings of the worker.
   Outcome flush() noexcept;
   Outcome finish(Wait wait);
 
