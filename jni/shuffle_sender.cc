@@ -22,22 +22,17 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return closed();
   faro_shuffle* const shuffle = state->shuffle.get();
-  const auto try_claim = [&](faro_claim& claim) {
-    claim.size = sizeof claim;
-    return outcome_of(faro_sender_claim(shuffle, static_cast<uint32_t>(receiver),
-                                        static_cast<size_t>(bytes), FARO_WAIT_NONE, &claim));
-  };
   return answer(*state, state->worker->run(timeout_ns, [&] {
-    faro_claim claim{};
-    const Outcome outcome = try_claim(claim);
-    if (outcome != Outcome::done) return outcome;
-    if (claim.in_open_frame == 0) {
-      state->descriptor.address = claim.data;
+    faro_claim apart{};
+    apart.size = sizeof apart;
+    const Outcome outcome = outcome_of(
+        faro_sender_make_room(shuffle, static_cast<uint32_t>(receiver), static_cast<size_t>(bytes),
+                              FARO_WAIT_NONE, &apart));
+    if (outcome == Outcome::done && apart.data != nullptr) {
+      state->descriptor.address = apart.data;
       state->worker->claimed = shuffle;
-      return outcome;
     }
-    faro_sender_abort(shuffle);  // leaves the room in the frame, unless the query has failed
-    return query_lives(*state) ? Outcome::done : try_claim(claim);
+    return outcome;
   }));
 }
 

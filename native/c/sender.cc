@@ -10,6 +10,7 @@
 #include "c/errors.h"
 #include "c/handles.h"
 #include "c/sized.h"
+#include "shuffle/shuffle_access.h"
 
 using namespace faro::c;
 namespace base = faro::base;
@@ -44,6 +45,13 @@ faro_outcome send_row(const faro_shuffle* shuffle, const void* row, size_t bytes
     if (!wait.ok()) return wait.status();
     return {send(*sender, *wait), *sender};
   });
+}
+
+void tell_claim(const faro_shuffle& shuffle, size_t bytes, faro_claim& claim) {
+  faro_claim told{};
+  told.data = shuffle.claim.data().data();
+  told.bytes = bytes;
+  fill(claim, told);
 }
 
 // At the cursor, if there is room; false: nothing was done.
@@ -132,13 +140,22 @@ faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t 
     const Result<Wait> wait = wait_of(wait_ns);
     if (!wait.ok()) return wait.status();
     const Outcome outcome = sender->claim(receiver, bytes, shuffle->claim, *wait);
-    if (outcome == Outcome::done) {
-      faro_claim told{};
-      told.data = shuffle->claim.data().data();
-      told.bytes = bytes;
-      told.in_open_frame = shuffle->core->sender()->is_claim_apart() ? 0 : 1;
-      fill(*claim, told);
-    }
+    if (outcome == Outcome::done) tell_claim(*shuffle, bytes, *claim);
+    return {outcome, *sender};
+  });
+}
+
+faro_outcome faro_sender_make_room(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
+                                   int64_t wait_ns, faro_claim* claim) {
+  return answered([&]() -> Answer {
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    FARO_RETURN_IF_ERROR(need_struct(claim, "claim"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    const Outcome outcome = faro::ShuffleAccess::make_room(*shuffle->core->sender(), receiver,
+                                                           bytes, shuffle->claim, *wait);
+    if (outcome == Outcome::done) tell_claim(*shuffle, bytes, *claim);
     return {outcome, *sender};
   });
 }

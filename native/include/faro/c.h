@@ -597,10 +597,8 @@ uint64_t faro_hash_bytes(const void* data, size_t bytes);
 typedef struct faro_claim {
   uint32_t size;
   uint32_t version;
-  void* data;             /* valid until commit, abort or another call of the worker */
-  uint64_t bytes;         /* as asked for */
-  uint32_t in_open_frame; /* 1: at the cursor, see faro_open_frames; 0: in memory apart */
-  uint32_t reserved;
+  void* data;     /* valid until commit, abort or another call of the worker */
+  uint64_t bytes; /* as asked for */
 } faro_claim;
 /* Claims space for a row of up to `bytes` bytes. A worker has one claim at a time; this ends the
  * shuffle's claim of before. Until the claim ends send nothing else with this worker: another claim
@@ -633,11 +631,9 @@ faro_code faro_sender_name_format(faro_shuffle* shuffle, const char* format);
  *                    order, at `at`, then the row; add 4 + length to `at`, and 1 to the row count
  *
  * If there is no room (at == end also where no frame is open), faro_sender_send sends the row and
- * opens the next frame; or faro_sender_claim makes room: a claim with in_open_frame may be aborted,
- * and the row written at the cursor. If the query has failed meanwhile, aborting closes the frame
- * (at == end), and the next claim fails: look at the cursor again. Every call of the worker may
- * move cursors; only the worker's thread reads and writes them. The arrays stay where they are
- * until the shuffle is closed. */
+ * opens the next frame; or faro_sender_make_room makes room, and the binding writes the row. Every
+ * call of the worker may move cursors; only the worker's thread reads and writes them. The arrays
+ * stay where they are until the shuffle is closed. */
 
 /* Where the next row for one receiver goes. It has 16 bytes, without `size`: faro_open_frames tells
  * the distance. */
@@ -657,6 +653,13 @@ typedef struct faro_open_frames {
   uint32_t reserved;
 } faro_open_frames;
 faro_code faro_sender_open_frames(faro_shuffle* shuffle, faro_open_frames* frames);
+/* Makes room for a row of up to `bytes` bytes at the cursor of its receiver, and opens a frame there
+ * if none has room. done: claim->data is null, and the row is written at the cursor; or the row goes
+ * into no frame, because it is larger or its receiver has stopped: then it is claimed as by
+ * faro_sender_claim, and faro_sender_commit follows. This ends the shuffle's claim of before.
+ * Waits and fails as faro_sender_claim. */
+faro_outcome faro_sender_make_room(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
+                                   int64_t wait_ns, faro_claim* claim);
 
 /* --- Its receiving side, as faro/receiver.h and faro/batch.h */
 

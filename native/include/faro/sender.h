@@ -69,6 +69,7 @@ class RowClaim {
 
  private:
   friend class ShuffleSender;
+  friend class ShuffleAccess;
   static constexpr size_t kAll = SIZE_MAX;
 
   void end() noexcept;

@@ -10,11 +10,20 @@ namespace faro::shuffle {
 using counters::count;
 
 Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
-  const auto attempt = [&] { return attempt_claim(receiver, bytes, data); };
+  const auto attempt = [&] { return attempt_claim(receiver, bytes, data, true); };
   return shuffle_.operate(attempt, wait);
 }
 
-Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data) {
+Outcome StageSender::make_room(uint32_t receiver, size_t bytes, std::span<std::byte>& data,
+                               Wait wait) {
+  data = {};
+  const auto attempt = [&] { return attempt_claim(receiver, bytes, data, false); };
+  return shuffle_.operate(attempt, wait);
+}
+
+// `in_frame`: a row that goes into a frame is claimed, too.
+Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data,
+                                   bool in_frame) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (lanes_.has_row_claim()) {
     return shuffle_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
@@ -25,6 +34,7 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
   if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
   Destination& to = destinations_[receiver];
   const bool lies_apart = to.stopped || to.lane.is_large(to, bytes);
+  if (!lies_apart && !in_frame) return make_room_in_frame(to, bytes);
   const Outcome outcome =
       lies_apart ? claim_apart(to, bytes, data) : claim_in_frame(to, bytes, data);
   if (outcome != Outcome::done) return outcome;
@@ -34,9 +44,13 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
   return Outcome::done;
 }
 
+Outcome StageSender::make_room_in_frame(Destination& to, size_t bytes) {
+  return to.lane.make_room(to, static_cast<uint32_t>(stage_.framed_bytes(bytes)),
+                           WhenFull::overflow);
+}
+
 Outcome StageSender::claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data) {
-  const auto framed = static_cast<uint32_t>(stage_.framed_bytes(bytes));
-  const Outcome outcome = to.lane.make_room(to, framed, WhenFull::overflow);
+  const Outcome outcome = make_room_in_frame(to, bytes);
   if (outcome == Outcome::done) data = to.lane.claim_row(to, bytes);
   return outcome;
 }

@@ -37,8 +37,9 @@ class StageSender {
 
   /// done: a claim refers to the shuffle until claim_gone.
   Outcome claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait);
-  /// The claimed row does not lie in a frame: it may be larger than one, or its receiver has stopped, and it will be dropped.
-  bool is_claim_apart() const noexcept { return apart_ != nullptr; }
+  /// Makes room for a row in its receiver's open frame, which the caller writes at the cursor. A row that goes into no frame is
+  /// claimed, as by `claim`; `data` is empty where nothing is.
+  Outcome make_room(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait);
   /// `data`: as it was claimed.
   Status commit_claim(std::span<std::byte> data, size_t bytes);
   void abort_claim() noexcept;
@@ -78,10 +79,13 @@ class StageSender {
   Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
                             WhenFull when_full);
   Outcome multicast_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
-  Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data);
+  Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool in_frame);
+  Outcome make_room_in_frame(Destination& to, size_t bytes);
   Outcome claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data);
   Outcome claim_apart(Destination& to, size_t bytes, std::span<std::byte>& data);
   Destination& end_claim() noexcept;
+  /// The claimed row does not lie in a frame: it may be larger than one, or its receiver has stopped, and it will be dropped.
+  bool is_claim_apart() const noexcept { return apart_ != nullptr; }
   Status commit_in_frame(Destination& to, size_t bytes);
   Status commit_apart(Destination& to, size_t bytes);
   Outcome attempt_finish();
