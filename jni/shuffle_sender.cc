@@ -25,9 +25,9 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
   return answer(*state, state->worker->run(timeout_ns, [&] {
     faro_claim apart{};
     apart.size = sizeof apart;
-    const Outcome outcome = outcome_of(
-        faro_sender_make_room(shuffle, static_cast<uint32_t>(receiver), static_cast<size_t>(bytes),
-                              FARO_WAIT_NONE, &apart));
+    const Outcome outcome =
+        outcome_of(faro_sender_make_room(shuffle, static_cast<uint32_t>(receiver),
+                                         static_cast<size_t>(bytes), FARO_WAIT_NONE, &apart));
     if (outcome == Outcome::done && apart.data != nullptr) {
       state->descriptor.address = apart.data;
       state->worker->claimed = shuffle;

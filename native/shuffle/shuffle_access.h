@@ -1,8 +1,8 @@
 // ShuffleAccess: what is behind a Shuffle; for bindings to other languages.
 #pragma once
 
-#include "faro/shuffle.h"
 #include "faro/sender.h"
+#include "faro/shuffle.h"
 #include "shuffle/open_shuffle.h"
 #include "shuffle/send/stage_sender.h"
 

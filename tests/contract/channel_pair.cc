@@ -59,9 +59,7 @@ class ChannelOutgoing final : public transport::Outgoing {
   uint32_t frame_limit() const override {
     return poller_.info(id_).value().least_frame_bytes + kHeaderBytes;
   }
-  uint32_t full_frame_limit() const override {
-    return wire::full_frame_limit(memory().size());
-  }
+  uint32_t full_frame_limit() const override { return wire::full_frame_limit(memory().size()); }
   std::span<std::byte> memory() const override { return poller_.rings(id_).value().outgoing; }
   const transport::OutgoingCounters& counters() const override { return counters_; }
   void count_in(transport::OutgoingCounters&) override {}

@@ -653,8 +653,8 @@ typedef struct faro_open_frames {
   uint32_t reserved;
 } faro_open_frames;
 faro_code faro_sender_open_frames(faro_shuffle* shuffle, faro_open_frames* frames);
-/* Makes room for a row of up to `bytes` bytes at the cursor of its receiver, and opens a frame there
- * if none has room. done: claim->data is null, and the row is written at the cursor; or the row goes
+/* Makes room for a row of up to `bytes` bytes at the cursor of its receiver, and opens a frame if
+ * none has room. done: claim->data is null, and the row is written at the cursor; or the row goes
  * into no frame, because it is larger or its receiver has stopped: then it is claimed as by
  * faro_sender_claim, and faro_sender_commit follows. This ends the shuffle's claim of before.
  * Waits and fails as faro_sender_claim. */

@@ -84,23 +84,13 @@ void Lane::open_frame(Destination& to, std::byte* begin, uint64_t bytes) {
   lanes_.list(*this);
 }
 
-uint32_t Lane::payload_in_frame() const noexcept {
-  return static_cast<uint32_t>(open_->cursor_.at - begin_) -
-         static_cast<uint32_t>(sizeof(FrameHeader));
-}
-
-uint32_t Lane::rows_in_frame() const noexcept {
-  const uint32_t row_bytes = open_->stage.shuffle.spec().row_bytes;
-  return row_bytes == 0 ? open_->row_count_ : payload_in_frame() / row_bytes;
-}
-
 void Lane::close() {
   if (open_ == nullptr) return;
   Destination& to = *open_;
-  const uint32_t payload = payload_in_frame();
+  const uint32_t payload = to.payload_from(begin_);
   if (payload == 0) return forget_frame();
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader)) + payload;
-  const uint32_t rows = rows_in_frame();
+  const uint32_t rows = to.rows_in(payload);
   wire::store_header(begin_, {length, FrameKind::data, 0, to.stage.slot, rows, 0});
   std::unique_ptr<QueuedFrame> queued = std::move(in_overflow_);
   forget_frame();
@@ -122,8 +112,11 @@ void Lane::forget_frame() noexcept {
   in_overflow_.reset();
 }
 
-void Lane::drop_open(Destination& to) noexcept {
-  if (open_ == &to) forget_frame();
+uint32_t Lane::drop_open(Destination& to) noexcept {
+  if (open_ != &to) return 0;
+  const uint32_t rows = to.rows_in(to.payload_from(begin_));
+  forget_frame();
+  return rows;
 }
 
 // The frame of `to` is open. Rows of the inlined path do not get here: the next call that is not inlined closes their frame.
@@ -161,9 +154,9 @@ void Lane::unclaim_row(Destination& to) noexcept {
 }
 
 Outcome Lane::fail_by_claim(Destination& to) {
-  return to.stage.shuffle.fail(Code::wrong_state,
-                               "worker {} has an open claim for worker {}; commit or abort it first",
-                               lanes_.worker_.number, receiver_);
+  return to.stage.shuffle.fail(
+      Code::wrong_state, "worker {} has an open claim for worker {}; commit or abort it first",
+      lanes_.worker_.number, receiver_);
 }
 
 // --- rows too large for a frame
@@ -344,15 +337,7 @@ void Lane::enqueue(std::unique_ptr<QueuedFrame> frame) {
   count(lanes_.worker_.counters.frames_out_overflow);
   count(lanes_.worker_.counters.bytes_out_overflow, frame->stored.bytes);
   to.sent.add_queued(frame->row_count, frame->bytes_of_rows());
-  QueuedFrame* const added = frame.get();
-  (has_queued() ? queue_last_->next : queue_) = std::move(frame);
-  queue_last_ = added;
-}
-
-std::unique_ptr<QueuedFrame> Lane::dequeue() noexcept {
-  std::unique_ptr<QueuedFrame> first = std::move(queue_);
-  queue_ = std::move(first->next);
-  return first;
+  queue_.push(std::move(frame));
 }
 
 bool Lane::send_queued() {
@@ -367,7 +352,7 @@ bool Lane::send_queued() {
 
 // Sends the first queued frame or, of a large row, as much as fits into one frame. False if there is no room.
 bool Lane::send_first_queued() {
-  QueuedFrame& frame = *queue_;
+  QueuedFrame& frame = *queue_.first();
   const bool is_large = frame.kind == FrameKind::fragment;
   constexpr uint32_t kFragmentOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
   const uint64_t rest = frame.row_bytes - frame.sent_bytes;
@@ -391,16 +376,15 @@ bool Lane::send_first_queued() {
   wire::store_header(place.data, {length, frame.kind, 0, frame.to->stage.slot, row_count, 0});
   ring_->commit(length);
   lanes_.wait_loop_.progressed();
-  if (!is_large || frame.sent_bytes == frame.row_bytes) --dequeue()->to->queued_;
+  if (!is_large || frame.sent_bytes == frame.row_bytes) --queue_.pop()->to->queued_;
   return true;
 }
 
 void Lane::drop_queued(Destination& to, bool data_only) {
   if (!to.has_queued()) return;
-  std::unique_ptr<QueuedFrame> rest;
-  QueuedFrame* rest_last = nullptr;
+  FrameQueue rest;
   while (has_queued()) {
-    std::unique_ptr<QueuedFrame> frame = dequeue();
+    std::unique_ptr<QueuedFrame> frame = queue_.pop();
     const bool is_control = frame->kind == FrameKind::open || frame->kind == FrameKind::finish;
     // A large row that was sent in part has to be completed: its receiver would take the frames that follow for
     // the rest of it.
@@ -410,20 +394,10 @@ void Lane::drop_queued(Destination& to, bool data_only) {
       count(lanes_.worker_.counters.rows_dropped, frame->row_count);
       continue;
     }
-    QueuedFrame* const kept = frame.get();
-    (rest_last != nullptr ? rest_last->next : rest) = std::move(frame);
-    rest_last = kept;
+    rest.push(std::move(frame));
   }
   queue_ = std::move(rest);
-  queue_last_ = rest_last;
   if (!has_queued()) --lanes_.queued_;
-}
-
-Destination* Lane::queued_of(const Query& query) const noexcept {
-  for (const QueuedFrame* frame = queue_.get(); frame != nullptr; frame = frame->next.get()) {
-    if (frame->to->stage.shuffle.query().get() == &query) return frame->to;
-  }
-  return nullptr;
 }
 
 void Lane::lose_rows(uint32_t node) {
@@ -434,7 +408,7 @@ void Lane::lose_rows(uint32_t node) {
     shuffle.drop_rows();
   }
   while (has_queued()) {
-    Destination& to = *queue_->to;
+    Destination& to = *queue_.first()->to;
     queries.lose_rows(*to.stage.shuffle.query(), node);
     drop_queued(to, false);
   }

@@ -21,8 +21,8 @@
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/overflow/overflow.h"
 #include "shuffle/query/row_format.h"
+#include "shuffle/send/queued_frame.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
@@ -73,40 +73,21 @@ class Destination {
   friend class Lane;
 
   void write_length(size_t bytes) noexcept;
+  /// Of its open frame, which begins there.
+  uint32_t payload_from(const std::byte* begin) const noexcept {
+    return static_cast<uint32_t>(cursor_.at - begin) -
+           static_cast<uint32_t>(sizeof(wire::FrameHeader));
+  }
+  uint32_t rows_in(uint32_t payload) const noexcept {
+    const uint32_t row_bytes = stage.shuffle.spec().row_bytes;
+    return row_bytes == 0 ? row_count_ : payload / row_bytes;
+  }
 
   detail::FrameCursor& cursor_;
   uint32_t& row_count_;
   uint32_t queued_ = 0;     // frames in the lane's queue
   bool announced_ = false;  // OPEN is committed or queued
 };
-
-/// A frame, or a row too large for one, that waits for room in its ring.
-struct QueuedFrame {
-  std::unique_ptr<QueuedFrame> next;
-  Destination* to = nullptr;
-  wire::FrameKind kind = wire::FrameKind::data;  // fragment: a whole large row, to be cut
-  uint32_t row_count = 0;
-  uint32_t payload_bytes = 0;  // in `stored`, behind room for the header
-  uint64_t row_bytes = 0;      // of a large row, in `stored`
-  uint64_t sent_bytes = 0;     // of a large row: cut and committed
-  Overflow* overflow = nullptr;
-  Stored stored;
-
-  /// Bytes of its rows, as counters have them.
-  uint64_t bytes_of_rows() const noexcept {
-    return kind == wire::FrameKind::fragment ? row_bytes : row_count == 0 ? 0 : payload_bytes;
-  }
-
-  QueuedFrame() = default;
-  QueuedFrame(const QueuedFrame&) = delete;
-  QueuedFrame& operator=(const QueuedFrame&) = delete;
-  ~QueuedFrame() {
-    if (overflow != nullptr) overflow->free(stored);
-  }
-};
-static_assert(
-    sizeof(QueuedFrame) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
-    "the budget counts kDescriptionBytes for a QueuedFrame and its record in the spill file");
 
 /// Threads: the worker. Blocks: never; a call that would wait notes what it waits for (BlockedOn).
 class Lane {
@@ -164,27 +145,18 @@ class Lane {
   Outcome finish(Destination& to);
   /// Commits or queues the open frame, if there is one, whichever shuffle's it is.
   void close();
-  /// Drops the rows in the open frame of `to`, if it has one, and what it has queued. `data_only`: OPEN and FINISH stay.
-  void drop_open(Destination& to) noexcept;
+  /// Drops the open frame of `to`, if it has one. Answers how many rows were in it.
+  uint32_t drop_open(Destination& to) noexcept;
+  /// Drops what `to` has queued. `data_only`: OPEN and FINISH stay.
   void drop_queued(Destination& to, bool data_only);
-  /// Rows in the open frame of `to`.
-  uint32_t open_rows(const Destination& to) const noexcept {
-    return open_ == &to ? rows_in_frame() : 0;
-  }
   /// Drops all that is open or queued: the node is lost, and the queries it belongs to fail.
   void lose_rows(uint32_t node);
-  /// Drops the queue. Nobody sends any more.
-  void drop_queue() noexcept {
-    while (queue_ != nullptr) dequeue();
-  }
 
   /// Closes the open frame and starts the transfer. Returns whether a frame is still open.
   bool flush();
   /// Sends what is queued as far as there is room. Returns whether the queue is empty.
   bool send_queued();
-  bool has_queued() const noexcept { return queue_ != nullptr; }
-  /// A destination that has something of `query` queued; null: none has.
-  Destination* queued_of(const Query& query) const noexcept;
+  bool has_queued() const noexcept { return !queue_.empty(); }
 
   /// The worker waits for room in this ring. Answers would_wait.
   Outcome blocked(Destination& to) noexcept;
@@ -195,8 +167,6 @@ class Lane {
   uint32_t payload_limit() const noexcept {
     return ring_->frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
   }
-  uint32_t payload_in_frame() const noexcept;
-  uint32_t rows_in_frame() const noexcept;
 
   Outcome make_room_in_ring(Destination& to, uint32_t bytes);
   Outcome open_in_overflow(Destination& to);
@@ -211,7 +181,6 @@ class Lane {
   void commit(uint32_t length);
 
   void enqueue(std::unique_ptr<QueuedFrame> frame);
-  std::unique_ptr<QueuedFrame> dequeue() noexcept;
   bool send_first_queued();
 
   Lanes& lanes_;
@@ -224,8 +193,7 @@ class Lane {
   std::byte* begin_ = nullptr;        // of the open frame
   std::byte* claimed_end_ = nullptr;  // its end, while its room is hidden from the inlined paths
   std::unique_ptr<QueuedFrame> in_overflow_;  // it lies there, and will join the queue
-  std::unique_ptr<QueuedFrame> queue_;        // first of the outgoing overflow
-  QueuedFrame* queue_last_ = nullptr;
+  FrameQueue queue_;
 };
 
 }  // namespace faro::shuffle

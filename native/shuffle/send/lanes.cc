@@ -80,7 +80,7 @@ void Lanes::send_queued() {
 
 void Lanes::drop_queues() noexcept {
   for (auto& [node, lanes] : lanes_) {
-    for (Lane& lane : lanes) lane.drop_queue();
+    for (Lane& lane : lanes) lane.queue_.clear();
   }
 }
 
@@ -91,7 +91,10 @@ void Lanes::lose(uint32_t node) {
 Outcome Lanes::blocked_on_queues(const Query& query) noexcept {
   for (auto& [node, lanes] : lanes_) {
     for (Lane& lane : lanes) {
-      if (Destination* const to = lane.queued_of(query)) return lane.blocked(*to);
+      for (const QueuedFrame* frame = lane.queue_.first(); frame != nullptr;
+           frame = frame->next.get()) {
+        if (frame->to->stage.shuffle.query().get() == &query) return lane.blocked(*frame->to);
+      }
     }
   }
   return Outcome::would_wait;

@@ -72,8 +72,8 @@ class Lanes {
   std::map<uint32_t, std::vector<Lane>> lanes_;  // by node: receiver on it * rings_per_lane + k
   size_t count_ = 0;
   counters::OutgoingCounters unlinked_;  // of lanes to nodes that were not linked: shown nowhere
-  std::vector<Lane*> listed_;  // to be flushed
-  uint32_t queued_ = 0;        // lanes whose queue is not empty
+  std::vector<Lane*> listed_;            // to be flushed
+  uint32_t queued_ = 0;                  // lanes whose queue is not empty
   bool has_claim_ = false;
 };
 

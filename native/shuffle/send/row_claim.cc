@@ -7,8 +7,6 @@
 
 namespace faro::shuffle {
 
-using counters::count;
-
 Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data, true); };
   return shuffle_.operate(attempt, wait);
@@ -34,97 +32,35 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
   if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
   Destination& to = destinations_[receiver];
   const bool lies_apart = to.stopped || to.lane.is_large(to, bytes);
-  if (!lies_apart && !in_frame) return make_room_in_frame(to, bytes);
-  const Outcome outcome =
-      lies_apart ? claim_apart(to, bytes, data) : claim_in_frame(to, bytes, data);
-  if (outcome != Outcome::done) return outcome;
-  claimed_ = &to;
-  lanes_.set_claim(true);
-  shuffle_.refer();
-  return Outcome::done;
-}
-
-Outcome StageSender::make_room_in_frame(Destination& to, size_t bytes) {
-  return to.lane.make_room(to, static_cast<uint32_t>(stage_.framed_bytes(bytes)),
-                           WhenFull::overflow);
-}
-
-Outcome StageSender::claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data) {
-  const Outcome outcome = make_room_in_frame(to, bytes);
-  if (outcome == Outcome::done) data = to.lane.claim_row(to, bytes);
-  return outcome;
-}
-
-Outcome StageSender::claim_apart(Destination& to, size_t bytes, std::span<std::byte>& data) {
-  if (!to.stopped) {
-    if (const Outcome outcome = to.lane.prepare_large(to); outcome != Outcome::done) return outcome;
+  if (!lies_apart && !in_frame) {
+    return to.lane.make_room(to, static_cast<uint32_t>(stage_.framed_bytes(bytes)),
+                             WhenFull::overflow);
   }
-  // With room for a header and a length before the row, in case it is committed small enough for a frame.
-  const uint64_t with_room = sizeof(wire::FrameHeader) + sizeof(wire::RowLength) + bytes;
   const Outcome outcome =
-      to.lane.make_queued(to, wire::FrameKind::fragment, with_room, apart_);
-  if (outcome == Outcome::done) data = {apart_->stored.memory, bytes};
+      lies_apart ? claimed_.claim_apart(to, bytes, data) : claimed_.claim_in_frame(to, bytes, data);
+  if (outcome == Outcome::done) shuffle_.refer();
   return outcome;
-}
-
-Destination& StageSender::end_claim() noexcept {
-  lanes_.set_claim(false);
-  return *std::exchange(claimed_, nullptr);
 }
 
 Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
   return shuffle_.guarded([&] {
-    if (claimed_ == nullptr)
+    if (claimed_.to() == nullptr)
       return Status(Code::wrong_state, "the claim was committed or aborted before");
     const ShuffleSpec& spec = shuffle_.spec();
     if (bytes > data.size() || (spec.row_bytes != 0 && bytes != spec.row_bytes)) {
       return base::error(Code::invalid_argument, "stage {}: commit of {} bytes of a claim of {}",
                          spec.stage, bytes, data.size());
     }
-    if (shuffle_.enter() == Outcome::done) {
-      Destination& to = end_claim();
-      return is_claim_apart() ? commit_apart(to, bytes) : commit_in_frame(to, bytes);
-    }
-    abort_claim();
+    if (shuffle_.enter() == Outcome::done) return claimed_.commit(bytes);
+    claimed_.abort();
     return shuffle_.status();
   });
 }
 
-Status StageSender::commit_in_frame(Destination& to, size_t bytes) {
-  if (!to.stopped) {
-    to.lane.commit_row(to, bytes);
-    return Status::Ok();
-  }
-  to.lane.unclaim_row(to);
-  to.lane.drop_open(to);
-  count(shuffle_.worker().counters.rows_dropped);
-  return Status::Ok();
-}
-
-Status StageSender::commit_apart(Destination& to, size_t bytes) {
-  std::unique_ptr<QueuedFrame> row = std::move(apart_);
-  if (to.stopped) {
-    count(shuffle_.worker().counters.rows_dropped);
-    return Status::Ok();
-  }
-  if (!to.lane.is_large(to, bytes)) return to.lane.send_shrunk(std::move(row), bytes);
-  to.lane.send_large(std::move(row), bytes);
-  return Status::Ok();
-}
-
-void StageSender::abort_claim() noexcept {
-  if (claimed_ == nullptr) return;
-  Destination& to = end_claim();
-  if (is_claim_apart()) {
-    apart_.reset();
-    return;
-  }
-  to.lane.unclaim_row(to);
-  if (shuffle_.query()->failed() || to.stopped) to.lane.drop_open(to);
-}
+void StageSender::abort_claim() noexcept { claimed_.abort(); }
 
 void StageSender::claim_gone() noexcept {
-  abort_claim();
+  claimed_.abort();
   shuffle_.release_reference();
 }
 

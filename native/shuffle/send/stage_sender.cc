@@ -19,6 +19,7 @@ StageSender::StageSender(ShuffleContext& shuffle, Lanes& lanes, RowFormat format
       stage_{shuffle, std::move(format), slot},
       cursors_(shuffle.spec().receivers.size()),
       frame_rows_(cursors_.size()),
+      claimed_(lanes),
       everyone_(cursors_.size()),
       named_(cursors_.size()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);
@@ -38,8 +39,7 @@ detail::SendKernels StageSender::kernels() const {
 }
 
 Status StageSender::send_as(std::string_view format) {
-  return shuffle_.guarded(
-      [&] { return shuffle_.name_format(stage_.format, format, "sends its"); });
+  return shuffle_.guarded([&] { return shuffle_.name_format(stage_.format, format, "sends its"); });
 }
 
 // --- what may be sent
@@ -143,8 +143,7 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
     Destination& to = destinations_[receiver];
     if (to.stopped) continue;
     std::unique_ptr<QueuedFrame> copy;
-    const Outcome outcome =
-        to.lane.make_queued(to, wire::FrameKind::fragment, row.size(), copy);
+    const Outcome outcome = to.lane.make_queued(to, wire::FrameKind::fragment, row.size(), copy);
     if (outcome != Outcome::done) return outcome;
     std::memcpy(copy->stored.memory, row.data(), row.size());
     copies.push_back(std::move(copy));
@@ -195,7 +194,7 @@ Outcome StageSender::finish(Wait wait) {
 
 Outcome StageSender::attempt_finish() {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
-  if (claimed_ != nullptr)
+  if (claimed_.to() != nullptr)
     return shuffle_.fail(Code::wrong_state, "stage {}: finish with an open claim",
                          shuffle_.spec().stage);
   finish_called_ = true;
@@ -235,15 +234,14 @@ void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
 void StageSender::stop(Destination& to) {
   to.stopped = true;
   ++stopped_count_;
-  if (claimed_ == &to) return;  // settled by commit or abort
-  count(shuffle_.worker().counters.rows_dropped, to.lane.open_rows(to));
-  to.lane.drop_open(to);
+  if (claimed_.to() == &to) return;  // settled by commit or abort
+  count(shuffle_.worker().counters.rows_dropped, to.lane.drop_open(to));
   to.lane.drop_queued(to, true);
 }
 
 void StageSender::drop_rows() {
   for (Destination& to : destinations_) {
-    if (claimed_ != &to || is_claim_apart()) to.lane.drop_open(to);
+    if (claimed_.to() != &to || claimed_.is_apart()) to.lane.drop_open(to);
     to.lane.drop_queued(to, false);
   }
 }

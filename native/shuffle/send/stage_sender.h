@@ -10,6 +10,7 @@
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
+#include "shuffle/send/claimed_row.h"
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
 
@@ -80,14 +81,6 @@ class StageSender {
                             WhenFull when_full);
   Outcome multicast_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool in_frame);
-  Outcome make_room_in_frame(Destination& to, size_t bytes);
-  Outcome claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data);
-  Outcome claim_apart(Destination& to, size_t bytes, std::span<std::byte>& data);
-  Destination& end_claim() noexcept;
-  /// The claimed row does not lie in a frame: it may be larger than one, or its receiver has stopped, and it will be dropped.
-  bool is_claim_apart() const noexcept { return apart_ != nullptr; }
-  Status commit_in_frame(Destination& to, size_t bytes);
-  Status commit_apart(Destination& to, size_t bytes);
   Outcome attempt_finish();
   void stop(Destination& to);
   Outcome done_or_stopped() const noexcept {
@@ -100,8 +93,7 @@ class StageSender {
   std::vector<detail::FrameCursor> cursors_;
   std::vector<uint32_t> frame_rows_;
   std::vector<Destination> destinations_;  // by receiver, as the two above
-  Destination* claimed_ = nullptr;         // a row for it is being written in place; null: none is
-  std::unique_ptr<QueuedFrame> apart_;     // that row, if it lies in no frame
+  ClaimedRow claimed_;
   std::vector<uint32_t> everyone_;  // all receivers
   std::vector<uint64_t> named_;     // by receiver: the number of the last multicast that named it
   uint64_t multicasts_ = 0;
