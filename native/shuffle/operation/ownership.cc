@@ -63,7 +63,7 @@ Status Ownership::enter() {
   return Status::Ok();
 }
 
-// Of the thread itself, or of nobody, the worker is not at rest any more.
+// A worker that belongs to the thread itself, or to nobody, is not at rest any more.
 bool Ownership::take(uintptr_t me) noexcept {
   uintptr_t owner = owner_.load(std::memory_order_relaxed);
   for (;;) {

@@ -77,7 +77,7 @@ class Ownership {
 
   /// Makes the worker handle alerts at its next operation.
   void look_again() noexcept { alerts_seen_ = alerts_.load(std::memory_order_relaxed) - 1; }
-  /// The same, and wakes it. Threads: any.
+  /// Makes the worker handle alerts at its next operation, and wakes it. Threads: any.
   void alert() noexcept;
   /// Threads: any. Makes a wait of the worker look again.
   void wake() noexcept;

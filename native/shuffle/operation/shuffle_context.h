@@ -84,7 +84,7 @@ class ShuffleContext {
 
   /// Notes why, and answers failed.
   Outcome fail(const Status& status);
-  /// The same of this stage; `text` as fmt::format has it.
+  /// Notes a failure of this stage, and answers failed; `text` is a format of fmt::format.
   template <typename... Args>
   Outcome fail(Code code, fmt::format_string<Args...> text, Args&&... args) {
     const Status status = base::error(code, text, std::forward<Args>(args)...);

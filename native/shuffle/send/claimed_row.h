@@ -12,7 +12,7 @@
 
 namespace faro::shuffle {
 
-/// Of one shuffle; a worker writes one row in place at a time (Lanes::has_row_claim).
+/// Each shuffle has one; a worker writes one row in place at a time (Lanes::has_row_claim).
 ///
 /// Threads: the worker.
 class ClaimedRow {

@@ -73,7 +73,7 @@ class Destination {
   friend class Lane;
 
   void write_length(size_t bytes) noexcept;
-  /// Of its open frame, which begins there.
+  /// The bytes of rows in its open frame, which begins at `begin`.
   uint32_t payload_from(const std::byte* begin) const noexcept {
     return static_cast<uint32_t>(cursor_.at - begin) -
            static_cast<uint32_t>(sizeof(wire::FrameHeader));

@@ -36,7 +36,7 @@ Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage) {
   return to_node(node)[size_t{remote} * rings_per_lane + stage % rings_per_lane];
 }
 
-// Of a ring to the worker itself, only the worker can read. So a call that waits makes room here, or it would wait
+// Only the worker itself can read a ring to itself. So a call that waits makes room here, or it would wait
 // forever. After a call that only tries, the engine can receive instead.
 bool Lanes::make_room_in_own_ring(Lane& lane) {
   if (lane.receiver_ != worker_.number || holds_batches() || !wait_loop_.call_waits()) return false;
