@@ -1,11 +1,22 @@
 # Faro in a guest, whose network nobody else can reach.
 export FARO_SECURITY_OPEN=1
 
+# stacks <program>: what its threads were doing when it crashed.
+stacks() {
+  local core
+  for core in "$share"/core.*; do
+    [[ -f $core ]] || continue
+    gdb -batch -ex 'thread apply all backtrace' "$1" "$core" 2>/dev/null | grep -E '^(Thread|#)' | head -n 80
+    rm "$core"
+  done
+}
+
 # passes <gtest program> <filter> <least number of cases>: all of them pass, none is skipped.
 passes() {
-  local log=$share/${1##*/}.log passed
+  local log=$share/${1##*/}.log passed status=0
   step "${1##*/} $2"
-  "$tests/$1" --gtest_filter="$2" --gtest_brief=1 >"$log" 2>&1 || fail "exit code $?: $(tail -n 40 "$log")"
+  "$tests/$1" --gtest_filter="$2" --gtest_brief=1 >"$log" 2>&1 || status=$?
+  [[ $status -eq 0 ]] || fail "exit code $status: $(tail -n 40 "$log"; stacks "$tests/$1")"
   ! grep -q ': Skipped$' "$log" || fail "nothing may be skipped here: $(grep -A1 -m1 ': Skipped$' "$log")"
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?\.$/\1/p' "$log")
   expect_at_least "cases passed" "${passed:-0}" "$3"
