@@ -47,11 +47,25 @@ faro_outcome send_row(const faro_shuffle* shuffle, const void* row, size_t bytes
   });
 }
 
-void tell_claim(const faro_shuffle& shuffle, size_t bytes, faro_claim& claim) {
-  faro_claim told{};
-  told.data = shuffle.claim.data().data();
-  told.bytes = bytes;
-  fill(claim, told);
+// Checks what the calls that may claim a row have in common; then take(sender, wait) takes its place.
+template <typename Take>
+faro_outcome take_place(const faro_shuffle* shuffle, size_t bytes, int64_t wait_ns,
+                        faro_claim* claim, const Take& take) noexcept {
+  return answered([&]() -> Answer {
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    FARO_RETURN_IF_ERROR(need_struct(claim, "claim"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    const Outcome outcome = take(*sender, *wait);
+    if (outcome == Outcome::done) {
+      faro_claim told{};
+      told.data = shuffle->claim.data().data();
+      told.bytes = bytes;
+      fill(*claim, told);
+    }
+    return {outcome, *sender};
+  });
 }
 
 // At the cursor, if there is room; false: nothing was done.
@@ -133,31 +147,19 @@ faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const uint64_t* rows, s
 
 faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
                                int64_t wait_ns, faro_claim* claim) {
-  return answered([&]() -> Answer {
-    const Result<ShuffleSender> sender = sender_of(shuffle);
-    if (!sender.ok()) return sender.status();
-    FARO_RETURN_IF_ERROR(need_struct(claim, "claim"));
-    const Result<Wait> wait = wait_of(wait_ns);
-    if (!wait.ok()) return wait.status();
-    const Outcome outcome = sender->claim(receiver, bytes, shuffle->claim, *wait);
-    if (outcome == Outcome::done) tell_claim(*shuffle, bytes, *claim);
-    return {outcome, *sender};
-  });
+  const auto take = [&](const ShuffleSender& sender, Wait wait) {
+    return sender.claim(receiver, bytes, shuffle->claim, wait);
+  };
+  return take_place(shuffle, bytes, wait_ns, claim, take);
 }
 
 faro_outcome faro_sender_make_room(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,
                                    int64_t wait_ns, faro_claim* claim) {
-  return answered([&]() -> Answer {
-    const Result<ShuffleSender> sender = sender_of(shuffle);
-    if (!sender.ok()) return sender.status();
-    FARO_RETURN_IF_ERROR(need_struct(claim, "claim"));
-    const Result<Wait> wait = wait_of(wait_ns);
-    if (!wait.ok()) return wait.status();
-    const Outcome outcome = faro::ShuffleAccess::make_room(*shuffle->core->sender(), receiver,
-                                                           bytes, shuffle->claim, *wait);
-    if (outcome == Outcome::done) tell_claim(*shuffle, bytes, *claim);
-    return {outcome, *sender};
-  });
+  const auto take = [&](const ShuffleSender&, Wait wait) {
+    return faro::ShuffleAccess::make_room(*shuffle->core->sender(), receiver, bytes, shuffle->claim,
+                                          wait);
+  };
+  return take_place(shuffle, bytes, wait_ns, claim, take);
 }
 
 faro_code faro_sender_commit(faro_shuffle* shuffle, size_t bytes) {

@@ -629,6 +629,12 @@ static void refuse_commits(faro_shuffle* shuffle, uint32_t receiver, size_t byte
   memset(claim.data, 7, bytes);
   OK(faro_sender_abort(shuffle));
   REFUSED(faro_sender_commit(shuffle, SIZE_MAX), FARO_CODE_WRONG_STATE);
+  /* Whoever makes room ends the claim of before. */
+  DONE(faro_sender_claim(shuffle, receiver, bytes, FARO_WAIT_FOREVER, &claim));
+  const size_t small = bytes < 1000 ? bytes : 13;
+  DONE(faro_sender_make_room(shuffle, receiver, small, FARO_WAIT_FOREVER, &claim));
+  CHECK(claim.data == NULL && claim.bytes == small);
+  REFUSED(faro_sender_commit(shuffle, small), FARO_CODE_WRONG_STATE);
 }
 
 static void put_rows(struct cluster* cluster, int node, uint32_t stage, uint32_t row_bytes) {

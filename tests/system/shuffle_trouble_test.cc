@@ -53,7 +53,7 @@ milliseconds limit_of(Fault fault) {
   if (fault == Fault::stopped || fault == Fault::cut) return milliseconds(1000);
   return milliseconds(is_slow_machine() ? 4000 : 2000);
 }
-constexpr milliseconds kMore{3000};  // what it may take beyond the time limit
+constexpr milliseconds kMore{1000};  // what it may take beyond the time limit
 /// connect.timeout_ms of nodes that are hit later, and of those that are hit as they connect.
 constexpr milliseconds kAmple{20'000};
 milliseconds connect_limit() { return milliseconds(is_slow_machine() ? 5000 : 1500); }

@@ -147,8 +147,8 @@ void ConnectionManager::on_events() {
   while (rdma_get_cm_event(channel_.get(), &event) == 0) {
     const rdma_cm_event_type type = event->event;
     const int status = event->status;
-    rdma_cm_id* const id =
-        event->id;  // a connection's may be gone, with its Dial, when it is acknowledged
+    rdma_cm_id* const id = event->id;
+    // Read before the event is acknowledged: then a Dial may destroy the id of a connection that was given up.
     void* const connection = type == RDMA_CM_EVENT_CONNECT_REQUEST ? nullptr : id->context;
     StreamToken token{};
     // Devices may pad private data: the token is its beginning.

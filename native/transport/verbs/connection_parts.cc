@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/thread.h"
 #include "transport/verbs/sigpipe_shield.h"
@@ -37,8 +38,12 @@ void Dial::connect(rdma_conn_param parameters, const StreamToken& token) {
   const std::lock_guard lock(mutex_);
   is_over_ = true;
   if (is_unwanted_) parts_->disconnect();
-  if (error != 0 && on_failed_)
+  if (error == 0 || !on_failed_) return;
+  try {
     reactor_.defer([dial = shared_from_this(), error] { dial->tell(error); });
+  } catch (const std::bad_alloc&) {
+    // The setup's time limit ends it.
+  }
 }
 
 // Whoever is told may give up meanwhile.

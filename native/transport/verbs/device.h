@@ -42,7 +42,7 @@ class Device final : public CompletionEvents, public DeviceEvents {
   bool is_iwarp() const noexcept { return context_->device->transport_type == IBV_TRANSPORT_IWARP; }
   /// Posting may raise SIGPIPE: Linux's siw, see SigpipeShield.
   bool raises_sigpipe() const noexcept { return limits_.vendor_id == kSiwVendor; }
-  /// rdma_connect waits for the peer: siw, too (Dial).
+  /// rdma_connect waits until the peer has answered: Linux's siw, see Dial.
   bool connects_in_call() const noexcept { return limits_.vendor_id == kSiwVendor; }
   /// On iWARP a WRITE completes when its bytes may be used again, wherever they are.
   bool acknowledges_writes() const noexcept { return !is_iwarp(); }
