@@ -58,7 +58,7 @@ class Transports final : public transport::IdleWork {
 
   bool poll() noexcept override {
     bool any = false;
-    for (const auto& transport : owned_) any |= transport->poll();
+    for (transport::Transport* const transport : usable_) any |= transport->poll();
     return any;
   }
   void flush() noexcept override {

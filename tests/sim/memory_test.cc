@@ -622,5 +622,63 @@ TEST(NodeMemory, whichever_allocation_fails_a_wrong_number_of_rows_fails_the_que
   EXPECT_GT(number, 10u);
 }
 
+// --- a condition that receives
+
+TEST(NodeMemory,
+     whichever_allocation_fails_what_waits_for_a_condition_leaves_it_to_the_calls_to_tell) {
+  uint64_t number = 1;
+  uint64_t failures = 0;
+  for (bool failed = true; failed && !HasFailure(); ++number) {
+    SCOPED_TRACE("allocation " + std::to_string(number));
+    CountedCluster counted;
+    SimCluster& cluster = counted.cluster;
+    ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+    const QueryId id = cluster.session(0).begin_query();
+    bool waits = false;
+    cluster.spawn(0, 0, [&] {
+      Worker& worker = cluster.session(0).worker(0);
+      Result<Shuffle> shuffle = worker.open_shuffle({id, 0, 1, {0}, {1}});
+      ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+      while (!waits) cluster.sleep(1'000);
+      Outcome sent = Outcome::done;
+      for (int row = 0; row < 3 && sent == Outcome::done; ++row) {
+        sent = shuffle->sender()->send(0, {&kRow, 1});
+        if (sent == Outcome::done) sent = shuffle->sender()->flush();
+      }
+      if (sent == Outcome::done) sent = shuffle->sender()->finish();
+      shuffle->close();
+      Status cause;
+      (void)end_query(worker, id, cause);
+    });
+    cluster.spawn(1, 0, [&] {
+      Worker& worker = cluster.session(1).worker(0);
+      Result<Shuffle> shuffle = worker.open_shuffle({id, 0, 1, {0}, {1}});
+      ASSERT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+      Batch batch;
+      Outcome received = Outcome::done;
+      const std::function<bool()> receives = [&] {
+        waits = true;
+        received = shuffle->receiver()->receive(batch, Wait::none());
+        if (received != Outcome::would_wait) return true;
+        cluster.sleep(1'000'000);  // rows come, which what waits finds
+        return false;
+      };
+      counted.memory.fail_at(number);
+      while (received == Outcome::done) ASSERT_EQ(worker.wait_until(receives), Outcome::done);
+      failed = counted.memory.has_failed();
+      counted.memory.fail_at(0);
+      failures += received == Outcome::failed;
+      if (received == Outcome::failed) {
+        EXPECT_EQ(shuffle->status().code(), Code::overflow_exhausted);
+      }
+      shuffle->close();
+      Status cause;
+      (void)end_query(worker, id, cause);
+    });
+    ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+  }
+  EXPECT_GT(failures, 2u);
+}
+
 }  // namespace
 }  // namespace faro::test

@@ -196,5 +196,109 @@ TEST(Waiting, conditions_that_keep_coming_true_do_not_keep_rows_from_being_spill
   ASSERT_TRUE(cluster.run().ok()) << world.report();
 }
 
+// The look of the worker is that of whatever waits for the condition, however many calls that makes.
+TEST(Waiting, a_condition_looks_at_the_network_once_for_all_its_calls) {
+  SimCluster cluster(1, one_ring());
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  const QueryId query = cluster.session(0).begin_query();
+  bool ends = false;
+  spawn_part(cluster, 0, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
+    while (!ends) cluster.sleep(1'000'000);
+    ASSERT_EQ(wanted.sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted.sender()->finish(), Outcome::done);
+  });
+  spawn_part(cluster, 1, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
+    Worker& worker = cluster.session(1).worker(0);
+    Batch batch;
+    const auto look = [&] {
+      bool any = false;
+      for (Shuffle* each : {&unwanted, &wanted, &unwanted})
+        any |= each->receiver()->receive(batch, Wait::none()) != Outcome::would_wait;
+      EXPECT_EQ(worker.wait_until([] { return false; }, Wait::none()), Outcome::would_wait);
+      return any;
+    };
+    const auto looks_of = [&](const auto& call) {
+      const uint64_t before = cluster.network_looks();
+      EXPECT_EQ(call(), Outcome::would_wait);
+      return cluster.network_looks() - before;
+    };
+    EXPECT_EQ(looks_of([&] { return worker.wait_until(look, Wait::none()); }), 1u);
+    ASSERT_TRUE(worker.ready_descriptor().ok());
+    EXPECT_EQ(looks_of([&] { return worker.arm(look); }), 2u) << "before it is armed, and after";
+    EXPECT_EQ(looks_of([&] { return wanted.receiver()->receive(batch, Wait::none()); }), 1u);
+    ends = true;
+    for (Shuffle* each : {&unwanted, &wanted})
+      ASSERT_EQ(each->receiver()->receive(batch), Outcome::end_of_stream);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+}
+
+// What arrives while the condition looks is found by the same call.
+TEST(Waiting, a_condition_that_does_not_hold_is_asked_again_when_rows_have_come) {
+  SimCluster cluster(1, one_ring());
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  const QueryId query = cluster.session(0).begin_query();
+  uint32_t looks = 0;
+  spawn_part(cluster, 0, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
+    while (looks == 0) cluster.sleep(1'000);
+    ASSERT_EQ(wanted.sender()->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
+    ASSERT_EQ(wanted.sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted.sender()->finish(), Outcome::done);
+  });
+  spawn_part(cluster, 1, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
+    Batch batch;
+    const auto look = [&] {
+      const Outcome outcome = wanted.receiver()->receive(batch, Wait::none());
+      EXPECT_EQ(outcome, looks == 0 ? Outcome::would_wait : Outcome::done);
+      if (looks++ == 0) cluster.sleep(1'000'000'000);  // the row comes
+      return outcome == Outcome::done;
+    };
+    ASSERT_EQ(cluster.session(1).worker(0).wait_until(look, Wait::none()), Outcome::done);
+    EXPECT_EQ(looks, 2u);
+    batch.release();
+    for (Shuffle* each : {&unwanted, &wanted})
+      ASSERT_EQ(each->receiver()->receive(batch), Outcome::end_of_stream);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+}
+
+// An engine's turn has always something of its own to do, so what waits for it never would wait. Its calls would: the
+// rows that it does not take have to be spilled all the same.
+TEST(Waiting, turns_with_work_of_their_own_do_not_keep_rows_from_being_spilled) {
+  SimCluster cluster(1, one_ring());
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  const QueryId query = cluster.session(0).begin_query();
+  spawn_part(cluster, 0, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
+    for (int i = 0; i < 8; ++i)
+      ASSERT_EQ(unwanted.sender()->send(0, row_of_frame(kRing / 4, 3)), Outcome::done);
+    ASSERT_EQ(wanted.sender()->send(0, row_of_frame(kRing / 4, 1)), Outcome::done);
+    ASSERT_EQ(wanted.sender()->finish(), Outcome::done);
+    ASSERT_EQ(unwanted.sender()->finish(), Outcome::done);
+  });
+  spawn_part(cluster, 1, query, 0, Outcome::done, [&](Shuffle& unwanted, Shuffle& wanted) {
+    Worker& worker = cluster.session(1).worker(0);
+    ASSERT_TRUE(worker.ready_descriptor().ok());
+    Batch batch;
+    bool has_row = false;
+    while (!has_row) {
+      const auto turn = [&] {
+        has_row = wanted.receiver()->receive(batch, Wait::none()) == Outcome::done;
+        return true;
+      };
+      ASSERT_EQ(worker.arm(turn), Outcome::done);
+    }
+    batch.release();
+    uint32_t rows = 0;
+    for (; rows < 8 && unwanted.receiver()->receive(batch) == Outcome::done;
+         rows += batch.row_count()) {
+    }
+    ASSERT_EQ(rows, 8u);
+    batch.release();
+    for (Shuffle* each : {&unwanted, &wanted})
+      ASSERT_EQ(each->receiver()->receive(batch), Outcome::end_of_stream);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
+}
+
 }  // namespace
 }  // namespace faro::test

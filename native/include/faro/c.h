@@ -456,7 +456,10 @@ faro_code faro_worker_open_shuffle(faro_worker* worker, const faro_shuffle_spec*
                                    faro_shuffle** shuffle);
 
 /* Answers whether a condition holds: 0 if not. It is called on the worker's thread, repeatedly, and
- * must not wait: of this worker it may only call what is given FARO_WAIT_NONE. */
+ * must not wait: of this worker it may only call what is given FARO_WAIT_NONE. Such a call only
+ * tries; what calls the condition takes rows from the network, once for all calls of it, and then
+ * asks again. So a condition must not spin until rows or room come: within it they may never come.
+ */
 typedef int32_t (*faro_condition)(void* context);
 /* Waits until the condition holds, moving on everything that others need of this worker meanwhile.
  * Whoever makes it true calls faro_worker_wake. Answers done, would_wait, deadline, holding or

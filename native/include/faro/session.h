@@ -63,9 +63,11 @@ class Worker {
   /// Waits until `condition` holds (a barrier or latch of the engine's own), moving on everything
   /// others need meanwhile. Whoever makes it true calls wake(). `condition` is called on this
   /// thread, repeatedly, and must neither throw nor wait: of this worker it may only call what is
-  /// given Wait::none(), all else answers failed with wrong_state. Answers done, would_wait,
-  /// deadline, holding, or failed: session_closed, wrong_state, invalid_argument (a negative
-  /// limit).
+  /// given Wait::none(), all else answers failed with wrong_state. Such a call only tries. It is
+  /// this call that takes rows from the network, once for all calls of the condition, and then asks
+  /// again. So a condition must not spin until rows or room come: within it they may never come.
+  /// Answers done, would_wait, deadline, holding, or failed: session_closed, wrong_state,
+  /// invalid_argument (a negative limit).
   Outcome wait_until(const std::function<bool()>& condition, Wait wait = Wait::forever());
 
   /// Makes a sleeping wait of this worker look again, or an armed worker ready. Threads: any.
@@ -106,7 +108,8 @@ class Worker {
   /// Goes on, or arms the worker. `progress` tries what there is to do, waits for nothing, and
   /// answers whether it has done anything. It is called on this thread, a few times at most: before
   /// the doorbell is armed and, if there was nothing to do, again afterwards, so that nothing that
-  /// came before is missed. It may call what a condition of wait_until() may.
+  /// came before is missed. It may call what a condition of wait_until() may, and must not spin for
+  /// rows or room either: this call takes them from the network, once for each turn.
   ///
   /// Answers
   /// - done: there was progress. The worker is not armed: let others have their turn, then call

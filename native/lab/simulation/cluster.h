@@ -121,6 +121,8 @@ class Cluster {
     world_.stall(node, world_.now() + lasting);
   }
   sim::SimFaults& faults() { return internet_.fabric().faults(); }
+  /// How often workers have looked at the network.
+  uint64_t network_looks() { return internet_.fabric().looks(); }
 
   sim::World& world() { return world_; }
   sim::SimWaiter& waiter() { return waiter_; }

@@ -69,7 +69,6 @@ std::span<BlockedOn::Met> BlockedOn::what() noexcept {
 }
 
 void BlockedOn::publish(base::Nanoseconds since, base::Nanoseconds due) noexcept {
-  if (collects_) return;
   const std::span<Met> all = what();
   for (Met& met : all) {
     met.wait.since_ns = since;

@@ -70,11 +70,13 @@ class BlockedOn {
     if (collects_) [[unlikely]]
       collect();
   }
+  /// Whether a call in the condition that the worker has looked at last would have waited for something.
+  bool has_collected() const noexcept { return collected_count_ > 0; }
   /// The shuffle is closed: nobody waits for anything of it any more.
   void forget(const ShuffleCounts& shuffle) noexcept;
 
-  /// Tells whoever looks from outside; within a condition nothing is told before its end. `due`:
-  /// the worker is about to sleep in a call, until then at most; 0: it only tries.
+  /// Tells whoever looks from outside; not within a condition. `due`: the worker is about to sleep in
+  /// a call, until then at most; 0: it only tries.
   void publish(base::Nanoseconds since, base::Nanoseconds due) noexcept;
   void withdraw() noexcept;
   bool is_published() const noexcept { return published_; }

@@ -29,6 +29,9 @@ class Operation {
     status_ = status;
   }
 
+  /// The calls within a condition are over: what fails from here on is told by the next one of them, and not by what waits.
+  void condition_is_over() noexcept { status_ = nullptr; }
+
   BlockedOn& blocked_on() noexcept { return blocked_on_; }
 
   /// There is no memory for something small: the query that this is about fails, or, if it is about none,

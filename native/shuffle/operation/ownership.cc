@@ -156,7 +156,9 @@ void Ownership::wake() noexcept {
 Outcome Ownership::look_at(const std::function<bool()>& condition) {
   const Inside inside(in_condition_);
   const BlockedOn::InCondition collecting(operation_.blocked_on());
-  return condition() ? Outcome::done : operation_.blocked_on().condition();
+  const bool holds = condition();
+  operation_.condition_is_over();
+  return holds ? Outcome::done : operation_.blocked_on().condition();
 }
 
 Status Ownership::check_may_wait(Wait wait) const {

@@ -26,7 +26,8 @@ constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
 
 }  // namespace
 
-bool WaitLoop::before_would_wait() {
+// `would_wait`: and so the run answers, unless something has arrived.
+bool WaitLoop::look_for_others(bool would_wait) {
   const base::Nanoseconds now = worker_.now();
   if (network_had_data_ || now - network_polled_at_ >= kNetworkPollInterval) {
     network_polled_at_ = now;
@@ -41,7 +42,7 @@ bool WaitLoop::before_would_wait() {
   if (now >= others_.ask_at(stalled_since_)) others_.ask(now);
   if (!call_waits_ && now - stalled_since_ >= kFlushDelay) {
     flush_all();
-    publish(0);
+    if (would_wait) publish(0);
   }
   return spill_if_due(now) || arrived;
 }

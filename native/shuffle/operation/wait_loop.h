@@ -68,13 +68,20 @@ class WaitLoop {
 
   /// Tries. If that would wait, takes what has arrived, moves the queues on, spills if that is due, and tries again if
   /// anything arrived or was spilled. Answers `holding` for would_wait while batches are held.
+  /// Within a condition of the engine's it only tries: what waits for the condition looks once for all calls within it.
   /// Where memory cannot be had a query fails (Operation::lack_memory), and not the process.
   template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
     Outcome outcome;
     try {
       outcome = attempt();
-      if (outcome == Outcome::would_wait && before_would_wait()) outcome = attempt();
+      if (outcome == Outcome::would_wait) {
+        if (!ownership_.is_in_condition() && look_for_others(true)) outcome = attempt();
+      } else if (what == For::condition && outcome == Outcome::done) {
+        // The condition holds whatever its calls have run into; what these would have waited for has to be moved on.
+        const bool would_wait = operation_.blocked_on().has_collected();
+        if (would_wait && !ownership_.is_in_condition()) (void)look_for_others(false);
+      }
     } catch (const std::bad_alloc&) {
       outcome = operation_.lack_memory();
     }
@@ -156,7 +163,7 @@ class WaitLoop {
  private:
   enum class Step { yield, sleep, expired };
 
-  bool before_would_wait();
+  bool look_for_others(bool would_wait);
   void begin_stall(base::Nanoseconds now) noexcept;
   bool spill_if_due(base::Nanoseconds now);
   void start_transfers();

@@ -30,9 +30,13 @@ class SimFabric {
   }
   bool has_given_out(uint64_t key) const { return key != 0 && key <= last_key_; }
   void remove(uint64_t key) { ports_.erase(key); }
+  /// How often workers have looked at the network, all nodes together.
+  uint64_t looks() const { return looks_; }
+  void count_look() { ++looks_; }
 
  private:
   World& world_;
+  uint64_t looks_ = 0;
   SimFaults faults_;
   std::map<uint64_t, std::weak_ptr<SimPort>> ports_;
   uint64_t last_key_ = 0;
@@ -54,6 +58,11 @@ class SimTransport final : public transport::Transport {
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext& context) override;
   std::unique_ptr<transport::LinkMending> mend(transport::LinkContext& context,
                                                transport::DataLink& link) override;
+  /// Nothing comes by it. True: whoever looks does so again each time, not after a while alone.
+  bool poll() noexcept override {
+    fabric_.count_look();
+    return true;
+  }
 
  private:
   SimFabric& fabric_;

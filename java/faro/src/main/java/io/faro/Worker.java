@@ -133,7 +133,9 @@ public final class Worker {
    * Waits until the condition holds. While it waits, the worker does everything that other workers
    * need from it. A thread that makes the condition true must call {@link #wake}. The condition is
    * called repeatedly on this thread and must not block; an exception that it throws is thrown
-   * here.
+   * here. Calls of this worker that it makes, with {@link Wait#NONE}, only try: it is this call
+   * that takes rows from the network, once for all of them, and then asks again. So a condition
+   * must not spin until rows or room come: within it they may never come.
    *
    * @return {@link Outcome#DONE} or {@link Outcome#HOLDING}
    * @throws InterruptedException if the thread is interrupted meanwhile
@@ -171,7 +173,8 @@ public final class Worker {
    * no event is missed. If it did something, the stage is already complete. Otherwise the stage
    * completes when rows, room or a failure arrive, when a thread calls {@link #wake}, when the
    * session is closed, or at the latest after {@code wait.sleep_ms}. An exception that
-   * {@code progress} throws is thrown here.
+   * {@code progress} throws is thrown here. It must not spin until rows or room come: this call
+   * takes them from the network, once for each turn.
    *
    * <p>One thread of Faro completes the stages of all workers, so do not run dependents on it: use
    * {@code thenRunAsync} with the thread that owns this worker, or one that it is handed over to.
