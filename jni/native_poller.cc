@@ -178,6 +178,16 @@ jint commit(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes, jboolean 
                                    quiet == JNI_TRUE ? FARO_NOTICE_QUIET : FARO_NOTICE_LOUD));
 }
 
+// Commits a frame that its receiver is to be told of, posts, and claims the next one.
+jint commit_and_claim(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes, jint least,
+                      jint most) {
+  PollerState* const state = pollers().find(handle);
+  if (state == nullptr) return closed();
+  return answer(faro_poller_commit_and_claim(
+      state->handle, id_of(channel), static_cast<size_t>(bytes), FARO_NOTICE_LOUD,
+      static_cast<size_t>(least), static_cast<size_t>(most), &state->claim));
+}
+
 jint post(JNIEnv*, jobject, jlong handle) {
   PollerState* const state = pollers().find(handle);
   if (state == nullptr) return closed();
@@ -275,6 +285,7 @@ const std::array kMethods{method("claimAddress", "(J)J", claim_address),
                           method("releaseAll", "(JJI)I", release_all),
                           method("claim", "(JJII)I", claim),
                           method("commit", "(JJIZ)I", commit),
+                          method("commitAndClaim", "(JJIII)I", commit_and_claim),
                           method("post", "(J)I", post),
                           method("await", "(JJI)I", await),
                           method("arm", "(JI)I", arm),

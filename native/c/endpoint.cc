@@ -161,6 +161,28 @@ Status why_not_open(const faro_poller& poller, faro_channel_id channel) {
   return status.ok() ? Status(Code::closed, "the channel was drained") : status;
 }
 
+Answer claim_frame(faro_poller& poller, faro_channel_id channel, size_t least, size_t most,
+                   faro_channel_claim& claim) {
+  const std::span<std::byte> room = poller.poller.claim(id_of(channel), least, most);
+  if (room.data() == nullptr) {
+    if (!poller.poller.is_open(id_of(channel))) return why_not_open(poller, channel);
+    FARO_RETURN_IF_ERROR(poller.poller.status(id_of(channel)));
+    return Outcome::would_wait;
+  }
+  claim = {room.data(), room.size()};
+  return Outcome::done;
+}
+
+Status commit_frame(faro_poller& poller, faro_channel_id channel, size_t bytes, int32_t notice) {
+  if (notice != FARO_NOTICE_LOUD && notice != FARO_NOTICE_QUIET)
+    return Status(Code::invalid_argument, "there is no notice " + std::to_string(notice));
+  const Outcome outcome =
+      poller.poller.commit(id_of(channel), bytes, static_cast<faro::Notice>(notice));
+  if (outcome == Outcome::done) return Status::Ok();
+  if (!poller.poller.is_open(id_of(channel))) return why_not_open(poller, channel);
+  return poller.poller.status(id_of(channel));
+}
+
 }  // namespace
 
 // --- endpoint
@@ -364,14 +386,7 @@ faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, siz
   return answered([&]() -> Answer {
     FARO_RETURN_IF_ERROR(need(poller, "poller"));
     FARO_RETURN_IF_ERROR(need(claim, "claim"));
-    const std::span<std::byte> room = poller->poller.claim(id_of(channel), least, most);
-    if (room.data() == nullptr) {
-      if (!poller->poller.is_open(id_of(channel))) return why_not_open(*poller, channel);
-      FARO_RETURN_IF_ERROR(poller->poller.status(id_of(channel)));
-      return Outcome::would_wait;
-    }
-    *claim = {room.data(), room.size()};
-    return Outcome::done;
+    return claim_frame(*poller, channel, least, most, *claim);
   });
 }
 
@@ -379,13 +394,19 @@ faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_
                              int32_t notice) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(poller, "poller"));
-    if (notice != FARO_NOTICE_LOUD && notice != FARO_NOTICE_QUIET)
-      return Status(Code::invalid_argument, "there is no notice " + std::to_string(notice));
-    const Outcome outcome =
-        poller->poller.commit(id_of(channel), bytes, static_cast<faro::Notice>(notice));
-    if (outcome == Outcome::done) return Status::Ok();
-    if (!poller->poller.is_open(id_of(channel))) return why_not_open(*poller, channel);
-    return poller->poller.status(id_of(channel));
+    return commit_frame(*poller, channel, bytes, notice);
+  });
+}
+
+faro_outcome faro_poller_commit_and_claim(faro_poller* poller, faro_channel_id channel,
+                                          size_t bytes, int32_t notice, size_t least, size_t most,
+                                          faro_channel_claim* claim) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(poller, "poller"));
+    FARO_RETURN_IF_ERROR(need(claim, "claim"));
+    FARO_RETURN_IF_ERROR(commit_frame(*poller, channel, bytes, notice));
+    poller->poller.post();
+    return claim_frame(*poller, channel, least, most, *claim);
   });
 }
 

@@ -1244,6 +1244,10 @@ static void refuses_misuse_of_endpoints(void) {
   REFUSED(faro_poller_commit(side.poller, none, 0, FARO_NOTICE_LOUD), FARO_CODE_CLOSED);
   REFUSED(faro_poller_commit(side.poller, none, 0, 2), invalid);
   REFUSED(faro_poller_post(NULL), invalid);
+  FAILED(faro_poller_commit_and_claim(NULL, none, 0, FARO_NOTICE_LOUD, 1, 1, &claim), invalid);
+  FAILED(faro_poller_commit_and_claim(side.poller, none, 0, FARO_NOTICE_LOUD, 1, 1, NULL), invalid);
+  FAILED(faro_poller_commit_and_claim(side.poller, none, 0, FARO_NOTICE_LOUD, 1, 1, &claim),
+         FARO_CODE_CLOSED);
   FAILED(faro_poller_wait(NULL, 0, both), invalid);
   FAILED(faro_poller_wait(side.poller, -1, both), invalid);
   FAILED(faro_poller_wait(side.poller, 0, 4), invalid);
@@ -1378,6 +1382,14 @@ static void carries_frames_over_channels(void) {
           FARO_CODE_INVALID_ARGUMENT);
   OK(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD));
   DONE(faro_poller_claim(client.poller, to_server, 1, 1, &claim));
+  FAILED(faro_poller_commit_and_claim(client.poller, to_server, 2, FARO_NOTICE_LOUD, 1, 1, &claim),
+         FARO_CODE_INVALID_ARGUMENT);
+  FAILED(faro_poller_commit_and_claim(client.poller, to_server, 0, 2, 1, 1, &claim),
+         FARO_CODE_INVALID_ARGUMENT);
+  memcpy(claim.data, "1", 1);
+  DONE(faro_poller_commit_and_claim(client.poller, to_server, 1, FARO_NOTICE_LOUD, 1, 1, &claim));
+  expect_frame(&server, "");
+  expect_frame(&server, "1"); /* nothing else has posted it */
   REFUSED(faro_poller_commit(client.poller, to_server, 2, FARO_NOTICE_LOUD),
           FARO_CODE_INVALID_ARGUMENT);
   OK(faro_poller_commit(client.poller, to_server, 0, FARO_NOTICE_LOUD));
@@ -1388,7 +1400,6 @@ static void carries_frames_over_channels(void) {
   for (; (outcome = send_frame(&client, to_server, "more")) == FARO_OUTCOME_DONE; ++sent) {
   }
   CHECK(outcome == FARO_OUTCOME_WOULD_WAIT);
-  expect_frame(&server, "");
   expect_frame(&server, "");
   for (int i = 0; i < sent; ++i) expect_frame(&server, "more");
   CHECK(faro_poller_wait(server.poller, FARO_WAIT_NONE, both) != FARO_OUTCOME_FAILED);

@@ -980,6 +980,13 @@ faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_
                              int32_t notice);
 /* Starts the transfer of all frames committed. faro_poller_wait and faro_poller_arm do so, too. */
 faro_code faro_poller_post(faro_poller* poller);
+/* One call in place of three, for a frame behind which another one is to be written at once: does
+ * what faro_poller_commit(poller, channel, bytes, notice), faro_poller_post(poller) and
+ * faro_poller_claim(poller, channel, least, most, claim) do, up to the first that fails. Answers as
+ * the claim; failed also as the commit, which alone leaves the claim of before. */
+faro_outcome faro_poller_commit_and_claim(faro_poller* poller, faro_channel_id channel,
+                                          size_t bytes, int32_t notice, size_t least, size_t most,
+                                          faro_channel_claim* claim);
 
 /* What ends a wait, beside a channel that opens or has ended, and faro_poller_wake, as
  * faro::WakeFor says. */

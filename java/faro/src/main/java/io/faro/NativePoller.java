@@ -117,6 +117,9 @@ final class NativePoller {
 
   native int commit(long handle, long channel, int bytes, boolean quiet);
 
+  /** Commits and posts a frame, and claims the next one. Returns what {@link #claim} returns. */
+  native int commitAndClaim(long handle, long channel, int bytes, int least, int most);
+
   native int post(long handle);
 
   /**

@@ -166,12 +166,20 @@ public final class Poller {
   @CheckReturnValue
   public Outcome claim(long channel, int least, int most) {
     owner.enter();
-    if ((least | most) < 0) {
+    checkBytes("claim", least);
+    checkBytes("claim", most);
+    return claimed(channel, natives.claim(handle, channel, least, most));
+  }
+
+  private static void checkBytes(String call, int bytes) {
+    if (bytes < 0) {
       throw new FaroException(
-          Code.INVALID_ARGUMENT,
-          "a claim of " + least + " to " + most + " bytes: they are negative");
+          Code.INVALID_ARGUMENT, "a " + call + " of " + bytes + " bytes is negative");
     }
-    Outcome outcome = Outcome.of(natives.claim(handle, channel, least, most));
+  }
+
+  private Outcome claimed(long channel, int result) {
+    Outcome outcome = Outcome.of(result);
     if (outcome == Outcome.DONE) {
       claimOffset = rings(channel).outgoingOffset(natives.claimed());
       claimLength = natives.claimedBytes();
@@ -230,10 +238,25 @@ public final class Poller {
 
   private void commit(long channel, int bytes, boolean quiet) {
     owner.enter();
-    if (bytes < 0) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "a commit of " + bytes + " bytes is negative");
-    }
+    checkBytes("commit", bytes);
     check(natives.commit(handle, channel, bytes, quiet));
+  }
+
+  /**
+   * Does what {@link #commit}, {@link #post} and {@link #claim} do, one after the other, by one
+   * native call: for a frame behind which another one is to be written at once. Never blocks.
+   *
+   * @return what {@link #claim} returns: the frame was committed
+   * @throws FaroException what {@link #commit} throws, then the claim of before stays; or what
+   *     {@link #claim} throws, then the frame was committed
+   */
+  @CheckReturnValue
+  public Outcome commitAndClaim(long channel, int bytes, int least, int most) {
+    owner.enter();
+    checkBytes("commit", bytes);
+    checkBytes("claim", least);
+    checkBytes("claim", most);
+    return claimed(channel, natives.commitAndClaim(handle, channel, bytes, least, most));
   }
 
   /**

@@ -269,6 +269,43 @@ class ChannelFramesTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"shm", "tcp"})
+  void oneCallSendsAFrameAndClaimsTheNext(String transport) throws Exception {
+    try (ChannelPair pair = new ChannelPair(transport, SMALL)) {
+      Poller poller = pair.client.poller;
+      long channel = pair.atClient;
+      assertEquals(Code.WRONG_STATE, codeOf(() -> commitAndClaim(poller, channel, 0, 1)));
+      assertEquals(Outcome.DONE, poller.claim(channel, 1, 2000));
+      int frames = 0;
+      Outcome outcome;
+      do {
+        String text = "frame " + frames++;
+        poller.outgoing(channel).put(poller.claimOffset(), text.getBytes(UTF_8));
+        outcome = commitAndClaim(poller, channel, text.length(), 1000);
+      } while (outcome == Outcome.DONE && frames < 1000);
+      assertEquals(Outcome.WOULD_WAIT, outcome); // the frame has left all the same
+      for (int frame = 0; frame < frames; frame++) {
+        pair.server.expectFrame("frame " + frame); // nothing else has posted them
+      }
+      assertEquals(Code.WRONG_STATE, codeOf(() -> commitAndClaim(poller, channel, 0, 1)));
+      assertEquals(Outcome.WOULD_WAIT, pair.server.poller.await(Wait.NONE)); // tells what was released
+      pair.client.expect(Kind.ROOM);
+      assertEquals(Outcome.DONE, poller.claim(channel, 5, 5));
+      for (int bytes : new int[] {-1, 6, Integer.MAX_VALUE}) {
+        assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> commitAndClaim(poller, channel, bytes, 1)));
+      }
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> commitAndClaim(poller, channel, 5, -1)));
+      poller.outgoing(channel).put(poller.claimOffset(), "again".getBytes(UTF_8));
+      assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> commitAndClaim(poller, channel, 5, 1009)));
+      pair.server.expectFrame("again"); // what was refused is the claim
+    }
+  }
+
+  private static Outcome commitAndClaim(Poller poller, long channel, int bytes, int least) {
+    return poller.commitAndClaim(channel, bytes, least, least);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "tcp"})
   void aQuietFrameIsSeenAtTheLatestWithTheNextLoudOne(String transport) throws Exception {
     try (ChannelPair pair = new ChannelPair(transport, SMALL)) {
       Poller poller = pair.client.poller;

@@ -124,15 +124,23 @@ final class MessageWriter {
     if (claimed && end - at >= wanted) {
       return true;
     }
-    flush();
-    if (poller.claim(channel, wanted, frameBytes) != Outcome.DONE) {
+    claimed = next(wanted) == Outcome.DONE;
+    if (!claimed) {
       return false;
     }
-    claimed = true;
     begin = poller.claimOffset();
     at = begin;
     end = begin + poller.claimLength();
     return true;
+  }
+
+  // What was written travels, and the next frame is claimed.
+  private Outcome next(int wanted) {
+    if (!claimed || at == begin) {
+      return poller.claim(channel, wanted, frameBytes);
+    }
+    claimed = false; // also if this throws
+    return poller.commitAndClaim(channel, at - begin, wanted, frameBytes);
   }
 
   /** What was written travels. */
