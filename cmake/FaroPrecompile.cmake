@@ -45,10 +45,12 @@ function(faro_precompile target)
   target_link_libraries(${target} PRIVATE faro_precompiled_flags)
 endfunction()
 
-# faro_unite(<target>): its sources are compiled eight at a time, as one. It, too, shortens a build that has nothing in a cache.
-# FARO_UNITY says where: `cold`, in the simulation and the soak; `all`, in Faro and in test programs, too, where its code is
-# neither shipped nor measured. What is anonymous in one source must have another name in the next one of the folder; a source that cannot be
-# compiled with others has the property SKIP_UNITY_BUILD_INCLUSION.
+# faro_unite(<target>): its sources are compiled eight at a time, as one, if FARO_UNITY is on. It shortens a build that has
+# nothing in a cache. Presets without it (debug, aarch64) show that each source compiles alone. What is anonymous in one source
+# must have another name in the next one of the folder; a source that cannot be compiled with others has the property
+# SKIP_UNITY_BUILD_INCLUSION.
 function(faro_unite target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(FARO_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
 endfunction()

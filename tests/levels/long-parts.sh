@@ -4,6 +4,7 @@
 # part <name> <command...>
 
 part headers         cmake --build build/release --target check_headers
+part sources         ./run build debug
 part seeds           build/release/bin/faro simulate --seed 1 --runs 100000 --resume build/long/seeds
 part seeds_channels  build/release/bin/faro simulate --channels --seed 1 --runs 100000 --resume build/long/seeds_channels
 part soak            build/release/bin/faro soak --seconds 3600

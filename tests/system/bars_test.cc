@@ -19,12 +19,12 @@ struct Bar {
   Run run;
 };
 
-struct Shape {
+struct Size {
   uint32_t processes;
   uint32_t workers;
 };
 
-class EveryBar : public testing::TestWithParam<std::tuple<Bar, Shape>> {};
+class EveryBar : public testing::TestWithParam<std::tuple<Bar, Size>> {};
 
 void expect_verified(const Bar& bar, const TwoStageJob& job) {
   const Result<std::vector<RunFigures>> runs = bar.run(job, {.timed_rounds = 2});
@@ -55,7 +55,7 @@ TEST_P(EveryBar, ends_without_rows) {
   expect_verified(bar, {shape.processes, shape.workers, 0});
 }
 
-std::string bar_name(const testing::TestParamInfo<std::tuple<Bar, Shape>>& info) {
+std::string bar_name(const testing::TestParamInfo<std::tuple<Bar, Size>>& info) {
   const auto& [bar, shape] = info.param;
   return std::string(bar.name) + "_" + std::to_string(shape.processes) + "x" +
          std::to_string(shape.workers);
@@ -64,8 +64,8 @@ std::string bar_name(const testing::TestParamInfo<std::tuple<Bar, Shape>>& info)
 INSTANTIATE_TEST_SUITE_P(All, EveryBar,
                          testing::Combine(testing::Values(Bar{"plain_loop", run_plain_loop},
                                                           Bar{"copies", run_copies}),
-                                          testing::Values(Shape{1, 1}, Shape{2, 1}, Shape{4, 2},
-                                                          Shape{1, 3}, Shape{8, 1})),
+                                          testing::Values(Size{1, 1}, Size{2, 1}, Size{4, 2},
+                                                          Size{1, 3}, Size{8, 1})),
                          bar_name);
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "faro/endpoint.h"
 #include "faro/session.h"
+#include "lab/bench/figures.h"
 #include "lab/bench/node_life.h"
 #include "lab/bench/process_group.h"
 
@@ -178,11 +178,6 @@ class Arrivals {
   std::atomic<base::Nanoseconds> arrived_{kNone};
   std::thread thread_;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 Result<double> channel_set_up(uint32_t count, const Config& config) {
   FARO_ASSIGN_OR_RETURN(const auto server, Endpoint::open(config, {}));

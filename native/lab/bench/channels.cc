@@ -442,11 +442,6 @@ class TurnTrips final : public Party {
 
 // --------------------------------------------------------------------------------------------- runs
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 /// `make(process)` makes the party of a process, which then opens with `open`.
 template <typename Make, typename Open>
 Result<ChannelFigures> run(const ChannelJob& job, uint32_t processes, uint64_t right,

@@ -15,6 +15,7 @@
 #include "faro/session.h"
 #include "lab/bench/control_socket.h"
 #include "lab/bench/node_life.h"
+#include "lab/bench/now.h"
 
 namespace faro::bench {
 namespace {
@@ -27,7 +28,6 @@ namespace {
 //   report  node k → 0   words of a NodeReport
 enum Kind : uint64_t { kHello = 0x6f6c6c6548, kWelcome = 2, kReady = 3, kStart = 4, kReport = 5 };
 
-uint64_t now_ns() { return base::SystemClock::instance().now_ns(); }
 uint64_t deadline_in(uint64_t ns) { return base::deadline_after(now_ns(), ns); }
 
 Status with_peer(uint32_t node, const Status& status) {

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <memory>
 
-#include "base/clock.h"
 #include "base/return_if_error.h"
+#include "lab/bench/now.h"
 
 namespace faro::bench {
 namespace {
@@ -22,8 +22,6 @@ namespace {
 /// Far above any report; bytes of another program must not make us allocate more.
 constexpr uint64_t kWordLimit = uint64_t{1} << 24;
 constexpr uint64_t kRetryNs = 100'000'000;
-
-uint64_t now_ns() { return base::SystemClock::instance().now_ns(); }
 
 struct HostPort {
   std::string host;

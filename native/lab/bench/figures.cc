@@ -5,7 +5,6 @@
 #include "base/return_if_error.h"
 
 namespace faro::bench {
-namespace {
 
 double median(std::vector<double> values) {
   const size_t middle = values.size() / 2;
@@ -13,8 +12,6 @@ double median(std::vector<double> values) {
   if (values.size() % 2 == 1) return values[middle];
   return (values[middle - 1] + values[middle]) / 2;
 }
-
-}  // namespace
 
 ProcessGroupOptions group_options(uint32_t process_count, uint32_t workers_per_process,
                                   const RunOptions& options) {

@@ -10,6 +10,9 @@
 
 namespace faro::bench {
 
+/// The one in the middle, or what is between the two; there is at least one.
+double median(std::vector<double> values);
+
 /// What a round has to bring back from all workers together.
 struct Expectation {
   uint64_t rows = 0;

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/return_if_error.h"
 #include "base/unique_fd.h"
+#include "lab/bench/now.h"
 
 namespace faro::bench {
 namespace {
@@ -28,8 +29,6 @@ constexpr int kExitFailed = 3;  // a process that has handed in its error
 // After the first bad end, so long for the others to end by themselves: the sockets of a killed
 // process close before it can be waited for, and its peers may be quicker to report that.
 constexpr uint64_t kCauseGraceNs = 200'000'000;
-
-uint64_t now_ns() noexcept { return base::SystemClock::instance().now_ns(); }
 
 Status system_error(const char* what) {
   return Status(Code::system_error, std::string(what) + ": " + std::strerror(errno));
