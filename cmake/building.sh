@@ -98,6 +98,8 @@ configure_and_build() {
   cmake --build "build/$preset" --parallel "$jobs" "${targets[@]}" || fail "the $preset build failed"
 }
 
+# It does not run for long enough to gain by the JVM's second compiler.
+export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1}
 # Maven, quietly; without the network if everything it needs was downloaded before.
 maven() {
   mvn -q -B -o -f java "$@" >/dev/null 2>&1 || mvn -q -B -f java "$@"

@@ -5,7 +5,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../cmake/building.sh"
 summary=()
 summarise() { summary+=("$(printf '%-10s %s' "$1" "$2")"); }
 
-# run_ctest <preset> [ctest arguments]: with the output of the tests that fail.
+# run_ctest <preset> [ctest arguments]: with the output of the tests that fail. More at a time than there are processors, unless
+# $at_a_time says otherwise: many tests wait for a time limit.
+at_a_time=$((2 * jobs))
 run_ctest() {
   local preset=$1
   shift
@@ -15,8 +17,7 @@ run_ctest() {
     wrapper=(setarch -R)
   fi
   local status=0
-  # More than there are processors: many tests wait for a time limit.
-  "${wrapper[@]}" ctest --test-dir "build/$preset" --parallel $((2 * jobs)) --output-on-failure --no-tests=error "$@" |
+  "${wrapper[@]}" ctest --test-dir "build/$preset" --parallel "$at_a_time" --output-on-failure --no-tests=error "$@" |
     tee "$log" | grep --line-buffered -v '^ *Start ' || status=$?
   why_skipped "$preset"
   summarise "$preset" "$(grep -E '[0-9]+% tests passed|No tests were found' "$log" || tail -n 1 "$log")"

@@ -61,12 +61,11 @@ std::string bar_name(const testing::TestParamInfo<std::tuple<Bar, Size>>& info) 
          std::to_string(shape.workers);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryBar,
-                         testing::Combine(testing::Values(Bar{"plain_loop", run_plain_loop},
-                                                          Bar{"copies", run_copies}),
-                                          testing::Values(Size{1, 1}, Size{2, 1}, Size{4, 2},
-                                                          Size{1, 3}, Size{8, 1})),
-                         bar_name);
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryBar,
+    testing::Combine(testing::Values(Bar{"plain_loop", run_plain_loop}, Bar{"copies", run_copies}),
+                     testing::Values(Size{1, 1}, Size{2, 1}, Size{4, 2}, Size{1, 3}, Size{8, 1})),
+    bar_name);
 
 }  // namespace
 }  // namespace faro::bench

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "faro/endpoint.h"
+#include "lab/bench/figures.h"
 
 namespace faro::bench {
 namespace {
