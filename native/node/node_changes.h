@@ -7,7 +7,6 @@
 #include "faro/nodes.h"
 #include "faro/status.h"
 #include "faro/wait.h"
-#include "node/node_presence.h"
 #include "session/membership.h"
 #include "shuffle/query/query_table.h"
 
@@ -17,8 +16,8 @@ namespace faro::node {
 class NodeChanges {
  public:
   /// All outlive it.
-  NodeChanges(session::Membership& membership, shuffle::QueryTable& queries, NodePresence& presence)
-      : membership_(membership), queries_(queries), presence_(presence) {}
+  NodeChanges(session::Membership& membership, shuffle::QueryTable& queries)
+      : membership_(membership), queries_(queries) {}
 
   /// They do what Nodes::add, drain and remove say.
   Status add(const NodeSpec& node);
@@ -30,11 +29,8 @@ class NodeChanges {
   void on_tick();
 
  private:
-  Status check() const;
-
   session::Membership& membership_;
   shuffle::QueryTable& queries_;
-  NodePresence& presence_;
 };
 
 }  // namespace faro::node

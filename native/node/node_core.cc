@@ -107,14 +107,10 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
 
 void NodeCore::start(const NodeEnvironment& environment) {
   shuffle::QueryTable::Shape shape;
-  std::vector<bool> present;
-  std::vector<bool> known;
   shape.node = membership_->node();
   shape.nodes_change = settings_.nodes_change();
   for (const session::Node& node : membership_->nodes()) {
-    present.push_back(node.incarnation != 0);
-    known.push_back(membership_->has_number(node.number));
-    shape.incarnations.push_back(node.incarnation);
+    shape.incarnations.push_back(peers().incarnation(node.number));
     shape.node_names.push_back(node.name);
     shape.first_worker.push_back(node.first_worker);
     shape.worker_count.push_back(node.worker_count);
@@ -125,10 +121,11 @@ void NodeCore::start(const NodeEnvironment& environment) {
   const shuffle::QueryTimeouts timeouts{.unopened_ns = settings_.unopened_timeout_ms * 1'000'000,
                                         .link_ns = settings_.connect_timeout_ms * 1'000'000,
                                         .idle_ns = settings_.link_idle_ms * 1'000'000};
+  const std::vector<uint64_t> linked = shape.incarnations;
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this, timeouts);
   for (const session::Node& node : membership_->nodes()) {
-    const bool is_known = settings_.nodes_change() && known[node.number];
-    if (is_known && !present[node.number]) queries_->on_node_added(node.number);
+    const bool is_known = settings_.nodes_change() && peers().has(node.number);
+    if (is_known && linked[node.number] == 0) queries_->on_node_added(node.number);
   }
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   life_.begin(weak_from_this(), membership_->nodes()[membership_->node()].name);
@@ -138,7 +135,6 @@ void NodeCore::start(const NodeEnvironment& environment) {
     workers_.push_back(
         std::make_unique<shuffle::LocalWorker>(services, w, environment.make_waiter()));
   }
-  presence_.begin(std::move(present), std::move(known), membership_->clock(), timeouts.link_ns);
   close_waiter_ = environment.make_waiter();
   early_.end();
 }
@@ -173,7 +169,7 @@ template <typename Cause, typename Tell>
 bool NodeCore::end_peer(uint32_t node, Cause cause, Tell tell) {
   auto is_loss = std::make_shared<bool>(true);
   early_.loses(node, [this, node, cause, tell, is_loss] {
-    *is_loss = lose_peer(node, cause());
+    *is_loss = queries_->on_peer_lost(node, cause());
     if (*is_loss) tell();
   });
   return *is_loss;
@@ -191,30 +187,15 @@ bool NodeCore::on_peer_left(uint32_t node) {
       [this, node] { events_.tell_left(node); });
 }
 
-// Nobody is told of a node whose link was let go: it is a member as before.
-bool NodeCore::lose_peer(uint32_t node, const Status& cause) {
-  presence_.lost(node);
-  const bool is_loss = queries_->on_peer_lost(node, cause);
-  if (!is_loss) presence_.rests(node);
-  return is_loss;
-}
-
 void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
-  early_.happens([this, node, incarnation] {
-    if (!queries_->on_peer_joined(node, incarnation)) presence_.is_another(node);
-  });
+  early_.happens([this, node, incarnation] { queries_->on_peer_joined(node, incarnation); });
 }
 
-void NodeCore::on_peer_returned(uint32_t node) {
-  early_.happens([this, node] {
-    switch (presence_.returned(node)) {
-      case NodePresence::Return::first:
-        return events_.tell_added(node);
-      case NodePresence::Return::again:
-        return events_.tell_returned(node);
-      case NodePresence::Return::from_rest:
-        return;
-    }
+// Nobody is told of a node whose link was let go: it is a member as before.
+void NodeCore::on_peer_returned(uint32_t node, session::Peers::Return how) {
+  early_.happens([this, node, how] {
+    if (how == session::Peers::Return::first) events_.tell_added(node);
+    if (how == session::Peers::Return::again) events_.tell_returned(node);
   });
 }
 
@@ -225,17 +206,14 @@ session::Observer::LetGo NodeCore::on_letting_go(uint32_t node) {
     events_.tell_drained(node);
     return LetGo::no;
   }
-  const bool is_loss = lose_peer(
+  const bool is_loss = queries_->on_peer_lost(
       node, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
   return is_loss ? LetGo::drained : LetGo::idle;
 }
 
 void NodeCore::on_let_go(uint32_t node) { events_.tell_drained(node); }
 
-void NodeCore::on_node_removed(uint32_t node) {
-  presence_.removed(node);
-  queries_->on_node_removed(node);
-}
+void NodeCore::on_node_removed(uint32_t node) { queries_->on_node_removed(node); }
 
 void NodeCore::on_number_free(uint32_t node) { events_.tell_removed(node); }
 
@@ -292,7 +270,8 @@ void NodeCore::want_link(uint32_t node) { membership_->want_link(node); }
 // Until this node is complete, its own thread takes the messages.
 bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
   const auto may_rest = [&] {
-    return early_.is_over() && membership_->may_rest(node) && !presence_.is_asked_for(node);
+    return early_.is_over() && membership_->may_rest(node) &&
+           !membership_->peers().is_asked_for(node);
   };
   if (held && (!may_rest() || is_holding_frames_of(*membership_, node))) return false;
   membership_->link(node)->hold(held);
@@ -302,7 +281,7 @@ bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
 Status NodeCore::why_unlinked(uint32_t node) const {
   const std::string why = membership_->connected(node)
                               ? "the link was idle, and it has not answered whether it stays"
-                              : membership_->why_unlinked(node);
+                              : membership_->peers().why_unlinked(node);
   return base::error(Code::peer_lost, "{} was not linked within connect.timeout_ms = {}: {}",
                      membership_->nodes()[node].name, settings_.connect_timeout_ms, why)
       .of_node(node);
@@ -317,7 +296,7 @@ Status NodeCore::close() {
   base::Each each;
   each.run([&] { queries_->close(left_); });
   alert_workers();
-  presence_.close();
+  peers().close();
   ready_watch_.stop();
   membership_->close();
   FARO_RETURN_IF_ERROR(wait_for_workers(deadline));
@@ -356,7 +335,7 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
   for (uint32_t w = 0; w < workers_.size(); ++w) metrics.workers.push_back(workers_[w]->metrics());
   const session::Node& self = membership_->nodes()[membership_->node()];
   for (const session::Node& peer : membership_->nodes()) {
-    if (!membership_->has_number(peer.number)) continue;
+    if (!membership_->peers().has(peer.number)) continue;
     const std::shared_ptr<transport::DataLink> data = membership_->link(peer.number);
     const ring::Layout out = membership_->outgoing_layout(peer.number);
     LinkMetrics link;

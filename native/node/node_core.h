@@ -13,7 +13,6 @@
 #include "links/network.h"
 #include "node/early_events.h"
 #include "node/node_changes.h"
-#include "node/node_presence.h"
 #include "node/session_events.h"
 #include "ring/waiter.h"
 #include "session/membership.h"
@@ -45,8 +44,8 @@ class NodeCore final : public session::Observer,
   const base::Settings& settings() const noexcept { return settings_; }
   shuffle::QueryTable& queries() noexcept { return *queries_; }
   shuffle::Overflow& overflow() noexcept { return overflow_; }
-  NodePresence& presence() noexcept { return presence_; }
-  NodeChanges nodes() noexcept { return {*membership_, *queries_, presence_}; }
+  session::Peers& peers() noexcept { return membership_->peers(); }
+  NodeChanges nodes() noexcept { return {*membership_, *queries_}; }
   SessionEvents& events() noexcept { return events_; }
   shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }
   uint32_t local_worker_count() const noexcept { return static_cast<uint32_t>(workers_.size()); }
@@ -62,7 +61,7 @@ class NodeCore final : public session::Observer,
   bool on_peer_lost(uint32_t node, const Status& cause) override;
   bool on_peer_left(uint32_t node) override;
   void on_peer_joined(uint32_t node, uint64_t incarnation) override;
-  void on_peer_returned(uint32_t node) override;
+  void on_peer_returned(uint32_t node, session::Peers::Return how) override;
   LetGo on_letting_go(uint32_t node) override;
   void on_let_go(uint32_t node) override;
   void on_node_removed(uint32_t node) override;
@@ -89,14 +88,12 @@ class NodeCore final : public session::Observer,
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   template <typename Cause, typename Tell>
   bool end_peer(uint32_t node, Cause cause, Tell tell);
-  bool lose_peer(uint32_t node, const Status& cause);
   Status wait_for_workers(base::Nanoseconds deadline);
 
   shuffle::NodeLife life_;
   const base::Settings settings_;
   shuffle::Overflow overflow_;
   Status left_;  // what peers are told of queries when this node closes; made beforehand
-  NodePresence presence_;
   SessionEvents events_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;

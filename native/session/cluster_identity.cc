@@ -125,12 +125,13 @@ std::string ClusterIdentity::name_of(const wire::Hello& theirs, const std::strin
                      theirs.address.empty() ? from : theirs.address);
 }
 
-Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topology& topology,
+Result<ClusterIdentity> make_identity(const base::Settings& settings, const Peers& peers,
                                       links::Network& network) {
   ClusterIdentity identity;
-  identity.name = topology.own().name;
+  identity.name = peers.topology().own().name;
   FARO_RETURN_IF_ERROR(links::load_proof(settings, network, identity));
-  for (const Node& node : topology.nodes()) identity.hosts.push_back(topology.host(node.number));
+  for (const Node& node : peers.topology().nodes())
+    identity.hosts.push_back(peers.host(node.number));
   wire::Hello& hello = identity.hello;
   hello = hello_of(settings);
   hello.address = network.local_address();

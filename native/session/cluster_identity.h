@@ -9,7 +9,7 @@
 #include "faro/status.h"
 #include "links/identity.h"
 #include "links/network.h"
-#include "session/topology.h"
+#include "session/peers.h"
 
 namespace faro::session {
 
@@ -43,7 +43,7 @@ wire::Hello hello_of(const base::Settings& settings);
 
 /// The whole identity except the transports that it offers (hello.transports). Draws the incarnation. Errors:
 /// those of links::load_proof; system_error.
-Result<ClusterIdentity> make_identity(const base::Settings& settings, const Topology& topology,
+Result<ClusterIdentity> make_identity(const base::Settings& settings, const Peers& peers,
                                       links::Network& network);
 
 }  // namespace faro::session

@@ -20,12 +20,11 @@ ClusterMembership::ClusterMembership(const base::Settings& settings,
     : settings_(settings),
       network_(std::move(network)),
       topology_(settings_, network_->local_address()),
-      node_list_(settings_),
+      peers_(settings_, topology_, network_->reactor().clock()),
       transports_(*network_),
-      resources_(settings_, topology_, *network_),
+      resources_(settings_, peers_, *network_),
       links_(topology_.size(), static_cast<uint32_t>(settings_.ring_bytes)),
-      roster_(settings_, observer, topology_, node_list_, *network_, transports_, resources_,
-              links_),
+      roster_(settings_, observer, topology_, peers_, *network_, transports_, resources_, links_),
       thread_(roster_, *network_, topology_.own().name) {}
 
 ClusterMembership::~ClusterMembership() { close(); }
@@ -44,13 +43,13 @@ void ClusterMembership::send(uint32_t node, std::span<const std::byte> message) 
 }
 
 Status ClusterMembership::add_node(uint32_t node, const std::string& address) {
-  FARO_RETURN_IF_ERROR(node_list_.add(node, address));
-  network_->reactor().defer([this, node, address] { roster_.add_node(node, address); });
+  FARO_RETURN_IF_ERROR(peers_.add(node, address));
+  network_->reactor().defer([this, node] { roster_.add_node(node); });
   return Status::Ok();
 }
 
 Status ClusterMembership::remove_node(uint32_t node) {
-  FARO_RETURN_IF_ERROR(node_list_.remove(node));
+  FARO_RETURN_IF_ERROR(peers_.remove(node));
   network_->reactor().defer([this, node] { roster_.remove_node(node); });
   return Status::Ok();
 }

@@ -12,7 +12,7 @@
 #include "links/network_thread.h"
 #include "links/transports.h"
 #include "session/membership.h"
-#include "session/node_list.h"
+#include "session/peers.h"
 #include "session/resources.h"
 #include "session/roster.h"
 #include "session/topology.h"
@@ -34,13 +34,12 @@ class ClusterMembership final : public Membership {
   uint32_t node() const override { return topology_.self(); }
   const std::vector<Node>& nodes() const override { return topology_.nodes(); }
   uint32_t worker_count() const override { return topology_.worker_count(); }
+  Peers& peers() override { return peers_; }
   Status add_node(uint32_t node, const std::string& address) override;
   Status remove_node(uint32_t node) override;
-  bool has_number(uint32_t node) const override { return node_list_.has(node); }
   void let_go(uint32_t node) override;
   void want_link(uint32_t node) override;
   bool may_rest(uint32_t node) const override;
-  std::string why_unlinked(uint32_t node) const override { return node_list_.why_unlinked(node); }
   std::shared_ptr<transport::DataLink> link(uint32_t node) override {
     return node == topology_.self() ? resources_.local_link() : links_.data(node);
   }
@@ -80,7 +79,7 @@ class ClusterMembership final : public Membership {
   const base::Settings settings_;
   const std::unique_ptr<links::Network> network_;
   Topology topology_;
-  NodeList node_list_;
+  Peers peers_;
   links::Transports transports_;
   Resources resources_;
   links::LinkTable links_;

@@ -16,10 +16,10 @@ constexpr base::Nanoseconds kNoticeAfter = 5'000 * base::kMillisecond;
 
 }  // namespace
 
-ClusterOpening::ClusterOpening(const base::Settings& settings, const Topology& topology,
+ClusterOpening::ClusterOpening(const base::Settings& settings, const Peers& nodes,
                                links::Network& network, const links::LinkTable& links)
     : settings_(settings),
-      topology_(topology),
+      nodes_(nodes),
       network_(network),
       links_(links),
       since_(network.reactor().clock().now_ns()),
@@ -27,11 +27,11 @@ ClusterOpening::ClusterOpening(const base::Settings& settings, const Topology& t
       notice_(since_ + std::min(kNoticeAfter, (deadline_ - since_) / 2)),
       waits_(settings.wait_for == "all"),
       rejoin_(links),
-      peers_(topology.size()) {
-  topology.for_each_peer([&](uint32_t peer) {
+      peers_(nodes.topology().size()) {
+  nodes.for_each_peer([&](uint32_t peer) {
     note_disconnected(peer,
                       Status(Code::connect_failed,
-                             topology.dials(peer)
+                             nodes.topology().dials(peer)
                                  ? "it was not reached"
                                  : "it has not connected (a node dials those with lower numbers)"));
   });
@@ -44,13 +44,14 @@ std::optional<ClusterOpening::Failure> ClusterOpening::check(base::Nanoseconds n
     return Failure{
         base::error(Code::cancelled,
                     "opening the session of {} was cancelled; it was still waiting for {}",
-                    topology_.own().name, missing_peers()),
+                    nodes_.topology().own().name, missing_peers()),
         true};
   }
   if (now >= deadline_) return Failure{missing(), true};
   if (now >= notice_) {
     notice_ = base::kForever;
-    base::log(LogLevel::warning, "{}: still waits for {}", topology_.own().name, missing_peers());
+    base::log(LogLevel::warning, "{}: still waits for {}", nodes_.topology().own().name,
+              missing_peers());
     look_up_missing();
   }
   return std::nullopt;
@@ -59,7 +60,7 @@ std::optional<ClusterOpening::Failure> ClusterOpening::check(base::Nanoseconds n
 bool ClusterOpening::all_known() const {
   if (!waits_) return true;
   bool all = true;
-  topology_.for_each_peer([&](uint32_t peer) {
+  nodes_.for_each_peer([&](uint32_t peer) {
     all = all && (links_.find(peer) != nullptr || rejoin_.missing_for_all(peer));
   });
   return all;
@@ -68,7 +69,7 @@ bool ClusterOpening::all_known() const {
 bool ClusterOpening::all_linked() const {
   if (!waits_) return true;
   bool all = true;
-  topology_.for_each_peer([&](uint32_t peer) {
+  nodes_.for_each_peer([&](uint32_t peer) {
     const links::Link* link = links_.find(peer);
     all = all && (link != nullptr ? rejoin_.linked(*link) : rejoin_.missing_for_all(peer));
   });
@@ -90,8 +91,8 @@ std::optional<links::Refusal> ClusterOpening::refusal() const {
 // most likely on that node, too.
 void ClusterOpening::look_up_missing() {
   if (!network_.wants_thread()) return;  // the names in a simulation do not resolve
-  topology_.for_each_peer([&](uint32_t peer) {
-    if (topology_.dials(peer) || links_.find(peer) != nullptr) return;
+  nodes_.for_each_peer([&](uint32_t peer) {
+    if (nodes_.topology().dials(peer) || links_.find(peer) != nullptr) return;
     const auto told = [this, peer](links::Resolution::Addresses addresses) {
       if (addresses.ok()) return;
       note_disconnected(peer,
@@ -99,7 +100,7 @@ void ClusterOpening::look_up_missing() {
                                     addresses.status().message()));
     };
     look_ups_.push_back(
-        std::make_unique<links::Resolution>(network_.reactor(), topology_.address(peer), told));
+        std::make_unique<links::Resolution>(network_.reactor(), nodes_.address(peer), told));
     look_ups_.back()->start();
   });
 }
@@ -112,7 +113,7 @@ Status ClusterOpening::missing() const {
   const auto is_refusal = [](const Status& status) {
     return status.code() == Code::authentication_failed;
   };
-  topology_.for_each_peer([&](uint32_t peer) {
+  nodes_.for_each_peer([&](uint32_t peer) {
     const links::Link* link = links_.find(peer);
     if (link != nullptr) {
       up += link->state().connected();
@@ -122,17 +123,17 @@ Status ClusterOpening::missing() const {
   });
   return Status(refused ? Code::authentication_failed : Code::connect_failed,
                 fmt::format("{} of {} peers linked within connect.timeout_ms = {}: {}", up,
-                            topology_.peer_count(), settings_.connect_timeout_ms, missing_peers()));
+                            nodes_.peer_count(), settings_.connect_timeout_ms, missing_peers()));
 }
 
 // Every node that is not linked yet, with the last cause.
 std::string ClusterOpening::missing_peers() const {
   std::string text;
-  topology_.for_each_peer([&](uint32_t peer) {
+  nodes_.for_each_peer([&](uint32_t peer) {
     const links::Link* link = links_.find(peer);
     if ((link != nullptr && link->state().connected()) || rejoin_.missing_for_all(peer)) return;
     if (!text.empty()) text += "; ";
-    text += fmt::format("{}: {}", topology_.full_name(peer), why_missing(peer));
+    text += fmt::format("{}: {}", nodes_.full_name(peer), why_missing(peer));
   });
   if (!last_refused_.ok()) text += fmt::format("; refused last: {}", last_refused_.message());
   return text;

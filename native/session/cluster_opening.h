@@ -15,8 +15,8 @@
 #include "links/link_table.h"
 #include "links/network.h"
 #include "links/resolution.h"
+#include "session/peers.h"
 #include "session/rejoin.h"
-#include "session/topology.h"
 
 namespace faro::session {
 
@@ -30,7 +30,7 @@ class ClusterOpening {
   };
 
   /// All outlive it. connect.timeout_ms begins now.
-  ClusterOpening(const base::Settings& settings, const Topology& topology, links::Network& network,
+  ClusterOpening(const base::Settings& settings, const Peers& peers, links::Network& network,
                  const links::LinkTable& links);
 
   base::Nanoseconds since() const { return since_; }
@@ -84,7 +84,7 @@ class ClusterOpening {
   void look_up_missing();
 
   const base::Settings& settings_;
-  const Topology& topology_;
+  const Peers& nodes_;
   links::Network& network_;
   const links::LinkTable& links_;
   const base::Nanoseconds since_;

@@ -6,14 +6,14 @@
 #include "base/error.h"
 
 namespace faro::session {
-namespace {}  // namespace
 
 LinkFactory::LinkFactory(links::Link::Owner& owner, const base::Settings& settings,
-                         const Topology& topology, links::Network& network,
-                         links::Transports& transports, Resources& resources)
+                         const Peers& peers, links::Network& network, links::Transports& transports,
+                         Resources& resources)
     : owner_(owner),
       settings_(settings),
-      topology_(topology),
+      peers_(peers),
+      topology_(peers.topology()),
       network_(network),
       transports_(transports),
       resources_(resources) {}
@@ -23,10 +23,10 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
                                                const wire::Hello& hello) {
   transport::LinkContext context;
   context.peer_node = peer;
-  context.peer_name = topology_.full_name(peer);
+  context.peer_name = peers_.full_name(peer);
   context.initiator = initiator;
   context.peer_address = std::move(address);
-  context.peer_host = topology_.host(peer);
+  context.peer_host = peers_.host(peer);
   context.outgoing = topology_.outgoing(peer);
   context.incoming = topology_.incoming(peer);
   context.workers = resources_.workers();
@@ -36,7 +36,7 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
   // The last node's entry may leave the port to the system; then it says where it listens.
   context.mending = {
       .limit = settings_.link_mend_ms * base::kMillisecond,
-      .address = has_any_port(topology_.address(peer)) ? hello.address : topology_.address(peer),
+      .address = has_any_port(peers_.address(peer)) ? hello.address : peers_.address(peer),
       .number = ++made_};
   return std::make_unique<links::Link>(owner_, std::move(context), std::move(connection), hello);
 }

@@ -12,6 +12,7 @@
 #include "links/link_table.h"
 #include "links/network.h"
 #include "links/transports.h"
+#include "session/peers.h"
 #include "session/resources.h"
 #include "session/topology.h"
 
@@ -21,7 +22,7 @@ namespace faro::session {
 class LinkFactory {
  public:
   /// All outlive it; `owner` is that of the links.
-  LinkFactory(links::Link::Owner& owner, const base::Settings& settings, const Topology& topology,
+  LinkFactory(links::Link::Owner& owner, const base::Settings& settings, const Peers& peers,
               links::Network& network, links::Transports& transports, Resources& resources);
 
   /// Makes a link with an admitted peer. `initiator`: this side has dialled. `address`: where the peer
@@ -45,6 +46,7 @@ class LinkFactory {
 
   links::Link::Owner& owner_;
   const base::Settings& settings_;
+  const Peers& peers_;
   const Topology& topology_;
   links::Network& network_;
   links::Transports& transports_;

@@ -6,20 +6,19 @@ namespace faro::session {
 
 // One whose port is not known has to come by itself.
 void LinkWants::dial(uint32_t peer) {
-  const bool is_dialled = topology_.dials(peer) || settings_.nodes_change();
-  if (is_dialled && !has_any_port(topology_.address(peer)))
-    diallers_.add(peer, topology_.address(peer));
+  const bool is_dialled = peers_.topology().dials(peer) || settings_.nodes_change();
+  if (is_dialled && !has_any_port(peers_.address(peer))) diallers_.add(peer, peers_.address(peer));
 }
 
 void LinkWants::begin_opening() {
   if (settings_.nodes_change() && settings_.wait_for == "none") return;
-  topology_.for_each_peer([&](uint32_t peer) { dial(peer); });
+  peers_.for_each_peer([&](uint32_t peer) { dial(peer); });
 }
 
 void LinkWants::end_opening() {
   if (!settings_.nodes_change()) return;
   // A node that is missing for the others may only not be linked with them.
-  topology_.for_each_peer([&](uint32_t peer) {
+  peers_.for_each_peer([&](uint32_t peer) {
     diallers_.remove(peer);
     if (settings_.wait_for == "all") want(peer);
   });
@@ -27,29 +26,29 @@ void LinkWants::end_opening() {
 
 void LinkWants::want(uint32_t peer) {
   if (!settings_.nodes_change()) return;
-  const bool is_new = !until_.contains(peer);
-  until_[peer] =
-      base::deadline_after(clock_.now_ns(), settings_.connect_timeout_ms * uint64_t{1'000'000});
+  const bool is_new = peers_.wanted_until(peer) == 0;
+  peers_.want(peer, base::deadline_after(clock_.now_ns(),
+                                         settings_.connect_timeout_ms * base::kMillisecond));
   if (is_new) dial(peer);
 }
 
 void LinkWants::forget(uint32_t peer) {
-  until_.erase(peer);
+  peers_.forget_want(peer);
   diallers_.remove(peer);
 }
 
 void LinkWants::advance(base::Nanoseconds now) {
-  for (auto at = until_.begin(); at != until_.end();) {
-    const auto wanted = at++;
-    if (now >= wanted->second) forget(wanted->first);
+  if (now >= peers_.first_wanted_until()) {
+    peers_.for_each_peer([&](uint32_t peer) {
+      const base::Nanoseconds until = peers_.wanted_until(peer);
+      if (until != 0 && now >= until) forget(peer);
+    });
   }
   diallers_.advance(now);
 }
 
 base::Nanoseconds LinkWants::next_deadline() const {
-  base::Nanoseconds next = diallers_.next_deadline();
-  for (const auto& [peer, until] : until_) next = std::min(next, until);
-  return next;
+  return std::min(diallers_.next_deadline(), peers_.first_wanted_until());
 }
 
 }  // namespace faro::session

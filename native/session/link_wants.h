@@ -1,17 +1,16 @@
-// LinkWants: which nodes are dialled, and until when. With a fixed list each node dials those with lower numbers, for as long as
+// LinkWants: which nodes are dialled. With a fixed list each node dials those with lower numbers, for as long as
 // its session is open. Where nodes come and go, a node is dialled while somebody needs the link with it: one with a higher
 // number, too, which does not admit this node then, but dials it.
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "base/clock.h"
 #include "base/settings.h"
 #include "links/diallers.h"
 #include "links/link_table.h"
 #include "links/network.h"
-#include "session/topology.h"
+#include "session/peers.h"
 
 namespace faro::session {
 
@@ -19,10 +18,10 @@ namespace faro::session {
 class LinkWants {
  public:
   /// All outlive it.
-  LinkWants(links::Dialler::Owner& owner, const base::Settings& settings, const Topology& topology,
+  LinkWants(links::Dialler::Owner& owner, const base::Settings& settings, Peers& peers,
             links::Network& network, const links::Identity& identity, const links::LinkTable& links)
       : settings_(settings),
-        topology_(topology),
+        peers_(peers),
         clock_(network.reactor().clock()),
         diallers_(owner, network, identity, links) {}
 
@@ -46,10 +45,9 @@ class LinkWants {
   void dial(uint32_t peer);
 
   const base::Settings& settings_;
-  const Topology& topology_;
+  Peers& peers_;
   const base::Clock& clock_;
   links::Diallers diallers_;
-  std::map<uint32_t, base::Nanoseconds> until_;  // by peer
 };
 
 }  // namespace faro::session

@@ -20,6 +20,7 @@
 #include "ring/doorbell.h"
 #include "ring/layout.h"
 #include "ring/ready_set.h"
+#include "session/peers.h"
 #include "session/topology.h"
 #include "transport/transport.h"
 
@@ -49,8 +50,8 @@ class Observer {
   /// its first message. It may still be linking with others.
   virtual void on_peer_joined(uint32_t node, uint64_t incarnation) = 0;
   /// A node of which on_peer_joined was told has opened its session: it is linked with every node
-  /// that is present, and each of these was told on_peer_joined.
-  virtual void on_peer_returned(uint32_t node) = 0;
+  /// that is present, and each of these was told on_peer_joined. Peers have it as present.
+  virtual void on_peer_returned(uint32_t node, Peers::Return how) = 0;
   /// Why a link is let go.
   enum class LetGo {
     no,       // it is not: the node may have been removed meanwhile
@@ -100,12 +101,12 @@ class Membership {
   /// By number. Constant after open: also of nodes that have come back or were added since.
   virtual const std::vector<Node>& nodes() const = 0;
   virtual uint32_t worker_count() const = 0;  // of all of these
+  /// What is known of each node. Whoever is told of a node by Observer finds there what it is told.
+  virtual Peers& peers() = 0;
 
   /// They do what Nodes::add and remove say. Threads: any. Blocks: never.
   virtual Status add_node(uint32_t node, const std::string& address) = 0;
   virtual Status remove_node(uint32_t node) = 0;
-  /// Whether the number is that of a node. Threads: any. Blocks: never for long.
-  virtual bool has_number(uint32_t node) const = 0;
   /// Ends the link to a node that no query needs any more; on_letting_go follows, and decides. The process of a drained node
   /// is refused from then on.
   /// Threads: any. Blocks: never.
@@ -117,8 +118,6 @@ class Membership {
   /// Whether the link to a peer is up and the peer knows, as this node does, how links are let go. Threads: the network
   /// thread.
   virtual bool may_rest(uint32_t node) const = 0;
-  /// Why there is no link with a node: its name, and the last cause. Threads: any. Blocks: never for long.
-  virtual std::string why_unlinked(uint32_t node) const = 0;
 
   /// The current data link to a node. The link to this node itself has its rings in private memory; the rings of
   /// a link to a missing node carry nothing. Never null after open. Valid as long as the caller keeps it, but not

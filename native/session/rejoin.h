@@ -1,8 +1,5 @@
-// How a node that starts again finds its place in a cluster whose sessions are open, and how the others
-// link with it again. README.md, "Return", has the picture.
-//
-//   Rejoin     at the node that starts: what the peers say whose sessions are already open
-//   Departed   at the others: which processes were lost, and which nodes are coming back or fail to
+// Rejoin: how a node that starts again finds its place in a cluster whose sessions are open: by what the peers say whose
+// sessions are. README.md, "Return", has the picture.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "faro/status.h"
 #include "links/link_table.h"
-#include "links/log_limiter.h"
 #include "session/topology.h"
 #include "wire/control.h"
 
@@ -52,52 +46,6 @@ class Rejoin {
 
   const links::LinkTable& links_;
   std::vector<Peer> peers_;
-};
-
-/// Threads: network thread.
-class Departed {
- public:
-  /// Both outlive it.
-  Departed(const Topology& topology, const base::Clock& clock)
-      : topology_(topology), clock_(clock), peers_(topology.size()) {}
-
-  /// The link with this process has ended. `is_loss`: else it was let go, and the process may come back.
-  void gone(uint32_t peer, uint64_t incarnation, bool is_loss);
-  /// A process whose link was let go does not come back either: the number is taken from the node, or it refuses this
-  /// process. Returns whether there is one.
-  bool lose_let_go(uint32_t peer);
-  /// Why this process may not be linked; Ok: it may. A process that was lost does not come back by itself:
-  /// its node has to start again.
-  Status check(uint32_t peer, uint64_t incarnation) const;
-  /// Another process of that node is admitted.
-  void begin(uint32_t peer) { peers_[peer].is_joining = peers_[peer].is_open = false; }
-  /// This process is linked. Its own session may not be open yet. Another one of that node, whose link was let go, is lost.
-  void joins(uint32_t peer, uint64_t incarnation);
-  /// Its session is open, and it is linked there, too.
-  void has_opened(uint32_t peer) { peers_[peer].is_open = true; }
-  /// Whether both have happened since this was last asked.
-  bool has_returned(uint32_t peer) {
-    return peers_[peer].is_open && std::exchange(peers_[peer].is_joining, false);
-  }
-  /// The node has started again, but could not be linked, because of `cause`. Logs that, not too often.
-  void failed_to_join(uint32_t peer, const Status& cause);
-
- private:
-  struct Peer {
-    std::vector<uint64_t> lost;  // incarnations, the latest last
-    uint64_t let_go = 0;         // incarnation whose link was, last; 0: none
-    bool is_joining = false;
-    bool is_open = false;
-  };
-  /// How many lost processes of a number are remembered. A process that was lost dials again at once or never.
-  static constexpr size_t kRemembered = 64;
-
-  static void remember_lost(Peer& peer, uint64_t incarnation);
-
-  const Topology& topology_;
-  const base::Clock& clock_;
-  std::vector<Peer> peers_;
-  links::LogLimiter limiter_;
 };
 
 /// Tells the peer which nodes are not linked with this one. A peer whose session is still opening needs that.

@@ -45,13 +45,13 @@ void Resources::LinkNeed::add(const base::Settings& settings, const transport::T
   pinned_bytes += transport.pinned_bytes(outgoing, incoming);
 }
 
-Resources::Resources(const base::Settings& settings, const Topology& topology,
-                     links::Network& network)
+Resources::Resources(const base::Settings& settings, const Peers& peers, links::Network& network)
     : settings_(settings),
-      topology_(topology),
+      peers_(peers),
+      topology_(peers.topology()),
       network_(network),
-      workers_(topology.own().worker_count),
-      ready_groups_(topology.size(), std::vector<uint32_t>(workers_.size())),
+      workers_(topology_.own().worker_count),
+      ready_groups_(topology_.size(), std::vector<uint32_t>(workers_.size())),
       budget_(std::make_shared<links::MemoryBudget>(settings.memory_limit_bytes,
                                                     network.wants_thread())) {}
 
@@ -75,7 +75,7 @@ uint32_t Resources::ready_groups() const {
 
 uint32_t Resources::descriptors() const {
   return links::kDescriptorsPerSession +
-         (links_at_open() ? links::kDescriptorsPerLink * topology_.peer_count() : 0);
+         (links_at_open() ? links::kDescriptorsPerLink * peers_.peer_count() : 0);
 }
 
 uint64_t Resources::lane_bytes_on_demand(uint32_t node) const {
@@ -98,7 +98,7 @@ Status Resources::check_least_need(const links::Transports& transports) const {
   links::Need need{
       .memory_bytes = fixed_memory_bytes(), .descriptors = descriptors(), .pinned_bytes = 0};
   if (!links_at_open()) return check(need);
-  topology_.for_each_peer([&](uint32_t node) {
+  peers_.for_each_peer([&](uint32_t node) {
     LinkNeed least{UINT64_MAX, UINT64_MAX};
     for (const transport::Transport* each : transports.usable()) {
       LinkNeed one;
@@ -252,7 +252,7 @@ void Resources::show_link(uint32_t number, const transport::DataLink& data, uint
   peer.first_worker = node.first_worker;
   peer.worker_count = node.worker_count;
   data.capabilities().name.copy(peer.transport.data(), peer.transport.size() - 1);
-  topology_.full_name(number).copy(peer.name.data(), peer.name.size() - 1);
+  peers_.full_name(number).copy(peer.name.data(), peer.name.size() - 1);
   counters_->set_peer(number, peer);
   counters::set(counters_->peer(number).connected, connected ? 1 : 0);
 }

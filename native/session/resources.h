@@ -18,6 +18,7 @@
 #include "metrics/metrics_endpoint.h"
 #include "ring/doorbell.h"
 #include "ring/ready_set.h"
+#include "session/peers.h"
 #include "session/topology.h"
 #include "transport/shm/node_doorbells.h"
 #include "transport/transport.h"
@@ -45,7 +46,7 @@ class Resources {
   };
 
   /// All outlive it.
-  Resources(const base::Settings& settings, const Topology& topology, links::Network& network);
+  Resources(const base::Settings& settings, const Peers& peers, links::Network& network);
 
   /// Checks the least that the links need. Before any peer is dialled, it is unknown which transports they will
   /// use. Errors: resource_limit (need and limit).
@@ -106,6 +107,7 @@ class Resources {
   void make_ready_sets();
 
   const base::Settings& settings_;
+  const Peers& peers_;
   const Topology& topology_;
   links::Network& network_;
   std::unique_ptr<counters::CounterFile> counters_;

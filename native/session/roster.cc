@@ -24,24 +24,25 @@ links::Refusal closed_refusal(const links::Identity& identity) {
           false};
 }
 
-Status check_dialled_addresses(const Topology& topology) {
+Status check_dialled_addresses(const Peers& peers) {
+  const Topology& topology = peers.topology();
   Status status;
-  topology.for_each_peer([&](uint32_t node) {
-    if (!status.ok() || !topology.dials(node) || !has_any_port(topology.address(node))) return;
+  peers.for_each_peer([&](uint32_t node) {
+    if (!status.ok() || !topology.dials(node) || !has_any_port(peers.address(node))) return;
     status = base::error(
         Code::config_invalid,
         "cluster.nodes: node {} has the address {}, but node {} has to dial it and needs its port",
-        node, topology.address(node), topology.self());
+        node, peers.address(node), topology.self());
   });
   return status;
 }
 
-void log_opened(const Topology& topology, const links::LinkTable& links, const Resources& resources,
+void log_opened(const Peers& peers, const links::LinkTable& links, const Resources& resources,
                 base::Nanoseconds took) {
   if (!base::log_enabled(LogLevel::info)) return;
   std::map<std::string_view, int> kinds;
   uint32_t missing = 0;
-  topology.for_each_peer([&](uint32_t peer) {
+  peers.for_each_peer([&](uint32_t peer) {
     if (links.connected(peer)) {
       ++kinds[links::transport_name(*links.find(peer))];
     } else {
@@ -53,9 +54,9 @@ void log_opened(const Topology& topology, const links::LinkTable& links, const R
     text += fmt::format("{}{} by {}", text.empty() ? "" : ", ", count, kind);
   if (missing > 0) text += fmt::format("{}{} not there yet", text.empty() ? "" : ", ", missing);
   base::log(LogLevel::info, "{} of {} with {} workers: {} links ({}), {}, connected in {:.1f} ms",
-            topology.own().name, topology.peer_count() + 1, topology.own().worker_count,
-            topology.peer_count(), text.empty() ? "none" : text, resources.describe(),
-            static_cast<double>(took) / 1e6);
+            peers.topology().own().name, peers.peer_count() + 1,
+            peers.topology().own().worker_count, peers.peer_count(), text.empty() ? "none" : text,
+            resources.describe(), static_cast<double>(took) / 1e6);
 }
 
 void count_mendings(links::LinkTable& links, Resources& resources, uint32_t peer) {
@@ -63,27 +64,43 @@ void count_mendings(links::LinkTable& links, Resources& resources, uint32_t peer
   links.count_mendings(peer, counted.mended, counted.mending_ns);
 }
 
+// Says that a node has started again, and could not be linked. Not too often.
+void log_failure_to_join(links::LogLimiter& limiter, base::Nanoseconds now,
+                         const Topology& topology, uint32_t peer, const Status& cause) {
+  if (cause.code() == Code::session_closed) return;  // its old process is still closing
+  const std::string& name = topology.node(peer).name;
+  uint64_t suppressed = 0;
+  if (!limiter.allows(name, now, suppressed)) return;
+  base::log(LogLevel::warning, "{}: {} starts again, but is not linked: {}", topology.own().name,
+            name, cause.to_string());
+}
+
+// The peer's session is open, and linked with this one. It is told of if it is linked here, too.
+void tell_opened(Peers& peers, Observer& observer, uint32_t peer) {
+  const Peers::Return returned = peers.on(peer, Peers::Event::opened).returned;
+  if (returned != Peers::Return::none) observer.on_peer_returned(peer, returned);
+}
+
 }  // namespace
 
-Roster::Roster(const base::Settings& settings, Observer& observer, Topology& topology,
-               NodeList& nodes, links::Network& network, links::Transports& transports,
-               Resources& resources, links::LinkTable& links)
+Roster::Roster(const base::Settings& settings, Observer& observer, Topology& topology, Peers& peers,
+               links::Network& network, links::Transports& transports, Resources& resources,
+               links::LinkTable& links)
     : settings_(settings),
       observer_(observer),
       topology_(topology),
-      nodes_(nodes),
+      peers_(peers),
       network_(network),
       transports_(transports),
       resources_(resources),
       links_(links),
-      factory_(static_cast<links::Link::Owner&>(*this), settings, topology, network, transports,
+      factory_(static_cast<links::Link::Owner&>(*this), settings, peers, network, transports,
                resources),
       monitor_(settings, links, topology.own().name, network.reactor().clock().now_ns()),
       admission_(static_cast<links::Admission::Host&>(*this), network, identity_, links),
-      wants_(static_cast<links::Dialler::Owner&>(*this), settings, topology, network, identity_,
+      wants_(static_cast<links::Dialler::Owner&>(*this), settings, peers, network, identity_,
              links),
-      mender_(network, identity_, links),
-      departed_(topology, network.reactor().clock()) {}
+      mender_(network, identity_, links) {}
 
 // Links refer to this object, so they are destroyed first.
 Roster::~Roster() { links_.clear(); }
@@ -101,7 +118,7 @@ Status Roster::open(const Cancellation& cancellation) {
 }
 
 Status Roster::open_cluster(const Cancellation& cancellation) {
-  opening_ = std::make_unique<ClusterOpening>(settings_, topology_, network_, links_);
+  opening_ = std::make_unique<ClusterOpening>(settings_, peers_, network_, links_);
   FARO_RETURN_IF_ERROR(prepare());
   admission_.start();
   look_at_times();
@@ -119,12 +136,13 @@ Status Roster::open_cluster(const Cancellation& cancellation) {
 }
 
 Status Roster::prepare() {
-  FARO_ASSIGN_OR_RETURN(identity_, make_identity(settings_, topology_, network_));
-  topology_.set_incarnation(topology_.self(), identity_.hello.incarnation);
+  FARO_ASSIGN_OR_RETURN(identity_, make_identity(settings_, peers_, network_));
+  (void)peers_.on(topology_.self(), Peers::Event::up, identity_.hello.incarnation);
+  (void)peers_.on(topology_.self(), Peers::Event::opened);
   FARO_RETURN_IF_ERROR(transports_.make(settings_));
   identity_.hello.transports = transports_.names();
   identity_.hello.rendezvous = transports_.rendezvous();
-  FARO_RETURN_IF_ERROR(check_dialled_addresses(topology_));
+  FARO_RETURN_IF_ERROR(check_dialled_addresses(peers_));
   FARO_RETURN_IF_ERROR(resources_.check_least_need(transports_));
   wants_.begin_opening();
   return Status::Ok();
@@ -132,15 +150,18 @@ Status Roster::prepare() {
 
 void Roster::finish_opening() {
   // A peer that was admitted and then lost, while this node returned, is missing.
-  topology_.for_each_peer([&](uint32_t peer) {
-    if (!links_.connected(peer)) topology_.set_incarnation(peer, 0);
+  peers_.for_each_peer([&](uint32_t peer) {
+    if (!links_.connected(peer)) return;
+    (void)peers_.on(peer, Peers::Event::up, links_.find(peer)->peer().incarnation);
+    (void)peers_.on(peer, Peers::Event::opened);
   });
+  peers_.begin();
   for (const Node& node : topology_.nodes()) {
     const bool is_own = node.number == topology_.self();
-    if (!is_own && topology_.address(node.number).empty()) continue;
+    if (!is_own && peers_.address(node.number).empty()) continue;
     const auto data = is_own ? resources_.local_link() : links_.data(node.number);
     resources_.count_rings(node.number, *data);
-    resources_.show_link(node.number, *data, node.incarnation,
+    resources_.show_link(node.number, *data, peers_.incarnation(node.number),
                          is_own || links_.connected(node.number));
     count_mendings(links_, resources_, node.number);
   }
@@ -148,15 +169,14 @@ void Roster::finish_opening() {
   phase_ = Phase::open;
   wants_.end_opening();
   announce_members(links_, topology_);
-  log_opened(topology_, links_, resources_,
-             network_.reactor().clock().now_ns() - opening_->since());
+  log_opened(peers_, links_, resources_, network_.reactor().clock().now_ns() - opening_->since());
   opening_.reset();
 }
 
 // Tells every peer that knows us why, and those that connect before the network has sent it all.
 void Roster::end_opening(const ClusterOpening::Failure& failure) {
   bool some_may_come = false;
-  topology_.for_each_peer([&](uint32_t peer) {
+  peers_.for_each_peer([&](uint32_t peer) {
     some_may_come =
         some_may_come || (!failure.retry && !topology_.dials(peer) && links_.find(peer) == nullptr);
   });
@@ -276,18 +296,17 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
                   false);
   }
   const std::string& name = topology_.node(number).name;
-  if (nodes_.standing(number) != NodeList::Standing::member) {
+  if (!peers_.is_member(number)) {
     // It dials again, and is admitted when it was added here.
-    const bool is_drained = nodes_.standing(number) == NodeList::Standing::drained;
-    return links::Refusal{base::error(Code::connect_failed, "{} {} {}", identity_.name,
-                                      is_drained ? "has drained" : "was not told of", name),
+    const char* const why = peers_.has(number) ? "has drained" : "was not told of";
+    return links::Refusal{base::error(Code::connect_failed, "{} {} {}", identity_.name, why, name),
                           true, false};
   }
-  const Status departed = departed_.check(number, hello.incarnation);
-  if (!departed.ok()) return links::Refusal{departed, false, false};
+  const Status lost = peers_.check_process(number, hello.incarnation);
+  if (!lost.ok()) return links::Refusal{lost, false, false};
   if (topology_.dials(number)) {  // it needs the link, and cannot make it
     want_link(number);
-    const std::string why = nodes_.noted_unlinked(number);
+    const std::string why = peers_.noted_unlinked(number);
     const Status dials =
         base::error(Code::connect_failed, "{} dials that link itself{}{}", identity_.name,
                     why.empty() ? "" : "; what it met last: ", why);
@@ -328,7 +347,7 @@ void Roster::on_dialled(links::Dialler& dialler,
                         std::unique_ptr<links::ControlConnection> connection,
                         const wire::Hello& peer) {
   const uint32_t number = dialler.peer();
-  Status refused = departed_.check(number, peer.incarnation);
+  Status refused = peers_.check_process(number, peer.incarnation);
   if (refused.ok() && !topology_.dials(number))
     refused = base::error(Code::connect_failed, "{} has the higher number, and dials", number);
   if (!refused.ok()) {
@@ -352,12 +371,13 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
   }
   if (phase_ == Phase::open) {
     if (refusal.verified && refusal.status.code() != Code::connect_failed)
-      departed_.failed_to_join(peer, refusal.status);
+      log_failure_to_join(limiter_, network_.reactor().clock().now_ns(), topology_, peer,
+                          refusal.status);
     // This node had agreed to let the link go, and the peer has not heard that: to it, this process is lost. Or the peer is
     // another process by now.
-    if (refusal.is_final() && departed_.lose_let_go(peer)) {
+    if (refusal.is_final() && peers_.on(peer, Peers::Event::refused).before == PeerState::parted) {
       const Status lost = base::error(Code::peer_lost, "{} is lost: it refuses this process: {}",
-                                      topology_.full_name(peer), refusal.status.message());
+                                      peers_.full_name(peer), refusal.status.message());
       base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
       observer_.on_peer_lost(peer, lost);
     }
@@ -370,7 +390,7 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
 void Roster::add_link(uint32_t peer, bool initiator, std::string address,
                       std::unique_ptr<links::ControlConnection> connection,
                       const wire::Hello& hello) {
-  if (phase_ == Phase::opening) topology_.describe(peer, hello.incarnation, hello.address);
+  if (phase_ == Phase::opening) topology_.describe(peer, hello.address);
   if (links::Link* former = links_.find(peer)) {  // which the peer has given up
     former->end();
     links_.retire(peer);
@@ -378,7 +398,7 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
   links::Link& link =
       links_.add(factory_.make(peer, initiator, std::move(address), std::move(connection), hello));
   if (phase_ == Phase::opening) opening_->on_admitted(link);
-  departed_.begin(peer);
+  (void)peers_.on(peer, Peers::Event::admitted);
   link.start();
   if (phase_ == Phase::open) send_members(link, links_, topology_);
 }
@@ -393,7 +413,8 @@ void Roster::drop_link(const links::Link& link, bool is_loss) {
     note_unlinked(peer, Status(Code::connect_failed, "no query needed the link: it was let go"));
   }
   const bool came_up = links_.retire(peer);
-  if (came_up) departed_.gone(peer, link.peer().incarnation, is_loss);
+  (void)peers_.on(peer, is_loss ? Peers::Event::lost : Peers::Event::let_go,
+                  came_up ? link.peer().incarnation : 0);
   if (phase_ != Phase::open) return;
   resources_.count_lost(peer);
   if (came_up) observer_.on_links_changed();
@@ -406,7 +427,7 @@ void Roster::retry(uint32_t peer, const Status& cause) {
 
 void Roster::note_unlinked(uint32_t peer, const Status& cause) {
   if (phase_ == Phase::opening) return opening_->note_disconnected(peer, cause);
-  nodes_.note_unlinked(peer, fmt::format("{}: {}", topology_.full_name(peer), cause.message()));
+  peers_.note_unlinked(peer, fmt::format("{}: {}", peers_.full_name(peer), cause.message()));
 }
 
 // ------------------------------------------------------------------------------------------- links
@@ -422,17 +443,16 @@ void Roster::send(uint32_t node, std::span<const std::byte> message) {
   link->send(wire::encode_payload(wire::ControlKind::application, message));
 }
 
-void Roster::add_node(uint32_t node, std::string address) {
+void Roster::add_node(uint32_t node) {
   if (phase_ != Phase::open) return;
-  topology_.set_address(node, std::move(address));
+  (void)peers_.on(node, Peers::Event::added);
   resources_.show_link(node, *links_.data(node), 0, false);
-  identity_.hosts[node] = topology_.host(node);
+  identity_.hosts[node] = peers_.host(node);
 }
 
 // A node may be in the list already and its address still be on the way here; whoever needs it then wants it again.
 void Roster::want_link(uint32_t node) {
-  const bool is_known =
-      nodes_.standing(node) == NodeList::Standing::member && !topology_.address(node).empty();
+  const bool is_known = peers_.is_member(node) && !peers_.address(node).empty();
   if (phase_ != Phase::open || !is_known) return;
   if (node != topology_.self()) wants_.want(node);
 }
@@ -444,12 +464,11 @@ void Roster::remove_node(uint32_t node) {
     link->fail(base::error(Code::peer_lost, "{} was removed from the session of {}",
                            topology_.node(node).name, identity_.name));
   }
-  (void)departed_.lose_let_go(node);
-  topology_.set_address(node, "");
+  (void)peers_.on(node, Peers::Event::removed);
   identity_.hosts[node].clear();
   resources_.count_removed(node);
   observer_.on_node_removed(node);
-  nodes_.forget(node);
+  (void)peers_.on(node, Peers::Event::freed);
   observer_.on_number_free(node);
 }
 
@@ -464,15 +483,14 @@ void Roster::let_go(uint32_t node) {
     drop_link(*link, is_loss);
     announce_members(links_, topology_);
   };
-  const bool is_done = nodes_.standing(node) == NodeList::Standing::drained;
-  if (phase_ != Phase::open || is_done) return;
+  if (phase_ != Phase::open || peers_.is_drained(node)) return;
   auto why = observer_.on_letting_go(node);
   if (why == Observer::LetGo::idle) {
     end_link(false);
     why = observer_.on_letting_go(node);  // it may be drained as well
   }
   if (why != Observer::LetGo::drained) return;
-  nodes_.drained(node);
+  (void)peers_.on(node, Peers::Event::drained);
   wants_.forget(node);
   end_link(true);
   observer_.on_let_go(node);
@@ -489,7 +507,8 @@ void Roster::on_detached(links::Link& link, const Status& cause, bool final) {
   if (!linking()) return;
   links_.retire(peer);
   if (phase_ == Phase::open && cause.code() != Code::peer_lost)
-    departed_.failed_to_join(link.place(), cause);
+    log_failure_to_join(limiter_, network_.reactor().clock().now_ns(), topology_, link.place(),
+                        cause);
   if (phase_ == Phase::open || opening_->on_detached(link, cause, final)) retry(peer, cause);
 }
 
@@ -505,12 +524,11 @@ void Roster::on_up(links::Link& link) {
   resources_.show_link(peer, *link.data(), link.peer().incarnation, true);
   count_mendings(links_, resources_, peer);
   links_.note_up();
-  nodes_.note_linked(peer);
+  (void)peers_.on(peer, Peers::Event::up, link.peer().incarnation);
   observer_.on_links_changed();
-  departed_.joins(peer, link.peer().incarnation);
   observer_.on_peer_joined(peer, link.peer().incarnation);
   announce_members(links_, topology_);
-  if (departed_.has_returned(peer)) observer_.on_peer_returned(peer);
+  if (peers_.is_open(peer)) tell_opened(peers_, observer_, peer);
 }
 
 void Roster::on_lost(links::Link& link, const Status& cause) {
@@ -522,7 +540,8 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   if (link.data() == nullptr) {
     drop_link(link);
     note_unlinked(link.place(), cause);
-    return departed_.failed_to_join(link.place(), cause);
+    return log_failure_to_join(limiter_, network_.reactor().clock().now_ns(), topology_,
+                               link.place(), cause);
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost = base::error(code, "{} is lost: {}", link.name(), cause.message());
@@ -533,6 +552,7 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
     base::log(level, "{}: {}", identity_.name, lost.message());
   };
   if (!is_held) log(LogLevel::warning);
+  (void)peers_.on(link.place(), Peers::Event::ends);
   const bool is_loss = observer_.on_peer_lost(link.place(), lost);
   if (is_held) log(is_loss ? LogLevel::warning : LogLevel::debug);
   drop_link(link, is_loss);
@@ -543,6 +563,7 @@ void Roster::on_left(links::Link& link) {
   if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link(link);
   if (phase_ != Phase::open) return;
   base::log(LogLevel::debug, "{}: {} has left", identity_.name, link.name());
+  (void)peers_.on(link.place(), Peers::Event::ends);
   drop_link(link, observer_.on_peer_left(link.place()));
   announce_members(links_, topology_);
 }
@@ -558,8 +579,7 @@ void Roster::on_members(links::Link& link, std::span<const std::byte> message) {
   // Once our own session is open only the news that a peer's session has opened matters. It may come before the link
   // is up here, too.
   if (phase_ != Phase::open || !members->linked) return;
-  departed_.has_opened(link.place());
-  if (departed_.has_returned(link.place())) observer_.on_peer_returned(link.place());
+  tell_opened(peers_, observer_, link.place());
 }
 
 void Roster::on_application(links::Link& link, std::span<const std::byte> payload) {
@@ -574,6 +594,7 @@ void Roster::on_link_failed(const Status& cause) {
                                     identity_.name, cause.message());
     base::log(LogLevel::error, "{}", lost.message());
     resources_.local_link()->stop();
+    (void)peers_.on(topology_.self(), Peers::Event::ends);
     observer_.on_peer_lost(topology_.self(), lost);
   });
 }

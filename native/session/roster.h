@@ -26,6 +26,7 @@
 #include "links/link_mender.h"
 #include "links/link_monitor.h"
 #include "links/link_table.h"
+#include "links/log_limiter.h"
 #include "links/network_thread.h"
 #include "links/transports.h"
 #include "session/cluster_identity.h"
@@ -33,7 +34,7 @@
 #include "session/link_factory.h"
 #include "session/link_wants.h"
 #include "session/membership.h"
-#include "session/node_list.h"
+#include "session/peers.h"
 #include "session/rejoin.h"
 #include "session/resources.h"
 #include "session/topology.h"
@@ -48,7 +49,7 @@ class Roster final : public links::Rounds,
                      private transport::LinkEvents {
  public:
   /// All outlive it.
-  Roster(const base::Settings& settings, Observer& observer, Topology& topology, NodeList& nodes,
+  Roster(const base::Settings& settings, Observer& observer, Topology& topology, Peers& peers,
          links::Network& network, links::Transports& transports, Resources& resources,
          links::LinkTable& links);
   ~Roster() override;
@@ -58,8 +59,8 @@ class Roster final : public links::Rounds,
   bool round(base::Nanoseconds until) override;
 
   void send(uint32_t node, std::span<const std::byte> message);
-  /// NodeList has a new node, or one less, since.
-  void add_node(uint32_t node, std::string address);
+  /// Peers have the order to add a node, or to remove one.
+  void add_node(uint32_t node);
   void remove_node(uint32_t node);
   /// Does what Membership::let_go says.
   void let_go(uint32_t node);
@@ -119,7 +120,7 @@ class Roster final : public links::Rounds,
   const base::Settings& settings_;
   Observer& observer_;
   Topology& topology_;
-  NodeList& nodes_;
+  Peers& peers_;
   links::Network& network_;
   links::Transports& transports_;
   Resources& resources_;
@@ -130,7 +131,7 @@ class Roster final : public links::Rounds,
   links::Admission admission_;
   LinkWants wants_;
   links::LinkMender mender_;
-  Departed departed_;
+  links::LogLimiter limiter_;
   std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded
   Phase phase_ = Phase::opening;
   base::Nanoseconds closing_deadline_ = base::kForever;

@@ -24,10 +24,10 @@ TEST_P(MembershipOver, opens_clusters_of_two_to_eight_nodes) {
     std::set<uint64_t> incarnations;
     for (uint32_t node = 0; node < count; ++node) {
       EXPECT_EQ(cluster[node].worker_count(), 2 * count);
-      incarnations.insert(cluster[node].nodes()[node].incarnation);
+      incarnations.insert(cluster[node].peers().incarnation(node));
       for (uint32_t peer = 0; peer < count; ++peer) {
         EXPECT_TRUE(cluster[node].connected(peer));
-        EXPECT_EQ(cluster[node].nodes()[peer].incarnation, cluster[peer].nodes()[peer].incarnation);
+        EXPECT_EQ(cluster[node].peers().incarnation(peer), cluster[peer].peers().incarnation(peer));
       }
     }
     EXPECT_EQ(incarnations.size(), count);

@@ -324,8 +324,8 @@ TEST_F(RunningTrouble, only_the_process_at_the_other_end_can_mend_a_link) {
   ClusterPlan plan(2);
   OpenCluster cluster(plan);
   for (const wire::LinkName& name :
-       {wire::LinkName{0, 1}, wire::LinkName{cluster[0].nodes()[0].incarnation, 1},
-        wire::LinkName{cluster[0].nodes()[0].incarnation, 0}}) {
+       {wire::LinkName{0, 1}, wire::LinkName{cluster[0].peers().incarnation(0), 1},
+        wire::LinkName{cluster[0].peers().incarnation(0), 0}}) {
     wire::Hello hello = plan.hello(1);  // of another incarnation than the node that is linked
     hello.mends = name;
     RawPeer old(plan.address(0));
@@ -346,8 +346,8 @@ TEST_F(RunningTrouble, another_node_cannot_mend_a_link) {
   OpenCluster cluster(plan);
   for (uint64_t number = 1; number <= 4; ++number) {
     wire::Hello hello = plan.hello(2);
-    hello.incarnation = cluster[0].nodes()[1].incarnation;
-    hello.mends = wire::LinkName{cluster[0].nodes()[0].incarnation, number};
+    hello.incarnation = cluster[0].peers().incarnation(1);
+    hello.mends = wire::LinkName{cluster[0].peers().incarnation(0), number};
     RawPeer other(plan.address(0));
     other.send_preamble();
     other.send_message(wire::encode(hello));

@@ -65,7 +65,7 @@ class RecordingObserver final : public session::Observer {
   void on_peer_joined(uint32_t node, uint64_t) override {
     record([&] { joined_.push_back(node); });
   }
-  void on_peer_returned(uint32_t node) override {
+  void on_peer_returned(uint32_t node, session::Peers::Return) override {
     record([&] { returned_.push_back(node); });
   }
   LetGo on_letting_go(uint32_t) override { return LetGo::drained; }

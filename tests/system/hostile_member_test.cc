@@ -241,7 +241,7 @@ class HostileMember {
       wire::QueryMessage question;
       question.kind = wire::QueryMessageKind::fail;
       question.query =
-          shuffle::to_key(QueryId{1u << 30, membership_.nodes()[peer].incarnation, peer});
+          shuffle::to_key(QueryId{1u << 30, membership_.peers().incarnation(peer), peer});
       question.first = kHostile;
       question.second = static_cast<int32_t>(Code::query_failed);
       const wire::ControlMessage message =
@@ -332,7 +332,7 @@ class HostileMember {
     wire::QueryMessage message;
     message.kind = draw() % 2 == 0 ? wire::QueryMessageKind::fail : wire::QueryMessageKind::stop;
     message.query = shuffle::to_key(
-        QueryId{draw() | 1u << 30, membership_.nodes()[kHostile].incarnation, kHostile});
+        QueryId{draw() | 1u << 30, membership_.peers().incarnation(kHostile), kHostile});
     message.second = message.kind == wire::QueryMessageKind::stop
                          ? static_cast<int32_t>(kHostile)
                          : static_cast<int32_t>(Code::query_failed);

@@ -15,7 +15,8 @@
 #include "links/limits.h"
 #include "links/liveness.h"
 #include "links/log_limiter.h"
-#include "session/rejoin.h"
+#include "session/cluster_identity.h"
+#include "session/peers.h"
 #include "session/topology.h"
 #include "support/expect.h"
 #include "support/handshake_pair.h"
@@ -374,21 +375,111 @@ TEST(Warnings, come_once_per_cause_and_time_span) {
 namespace faro::session {
 namespace {
 
-TEST(DepartedProcesses, whose_link_was_let_go_are_lost_when_another_one_joins) {
-  Config config;
-  EXPECT_TRUE(test::is_ok(config.set("cluster.nodes", "127.0.0.1:1,127.0.0.1:2")));
-  const base::Settings settings = base::Settings::resolve(config).value();
-  const Topology topology(settings, "127.0.0.1:1");
-  const base::ManualClock clock;
-  Departed departed(topology, clock);
-  departed.gone(1, 7, false);
-  EXPECT_TRUE(test::is_ok(departed.check(1, 7)));
-  departed.joins(1, 8);
-  test::expect_error(departed.check(1, 7), Code::configuration_mismatch, {"has to start again"});
-  departed.gone(1, 8, false);
-  departed.joins(1, 8);
-  EXPECT_TRUE(test::is_ok(departed.check(1, 8))) << "it is the same one";
-  EXPECT_FALSE(departed.lose_let_go(1)) << "it is linked";
+class PeersTest : public testing::Test {
+ protected:
+  using Event = Peers::Event;
+
+  static base::Settings settings() {
+    Config config;
+    EXPECT_TRUE(test::is_ok(config.set("cluster.nodes", "127.0.0.1:1,127.0.0.1:2")));
+    EXPECT_TRUE(test::is_ok(config.set("cluster.node_limit", "3")));
+    return base::Settings::resolve(config).value();
+  }
+  void joins(uint64_t incarnation) {
+    (void)peers_.on(1, Event::admitted);
+    (void)peers_.on(1, Event::up, incarnation);
+  }
+  Peers::Return opens() { return peers_.on(1, Event::opened).returned; }
+  void expect_lost(uint64_t incarnation) {
+    test::expect_error(peers_.check_process(1, incarnation), Code::configuration_mismatch,
+                       {"has to start again"});
+  }
+
+  const base::Settings settings_ = settings();
+  const Topology topology_{settings_, "127.0.0.1:1"};
+  const base::ManualClock clock_;
+  Peers peers_{settings_, topology_, clock_};
+};
+
+TEST_F(PeersTest, lose_a_process_whose_link_was_let_go_when_another_one_joins) {
+  joins(7);
+  EXPECT_EQ(peers_.on(1, Event::let_go).after, PeerState::parted);
+  EXPECT_TRUE(test::is_ok(peers_.check_process(1, 7)));
+  joins(8);
+  expect_lost(7);
+  (void)peers_.on(1, Event::let_go);
+  joins(8);
+  EXPECT_TRUE(test::is_ok(peers_.check_process(1, 8))) << "it is the same one";
+  EXPECT_EQ(peers_.on(1, Event::refused).after, PeerState::linked) << "it is linked";
+}
+
+TEST_F(PeersTest, tell_of_a_process_once_it_is_linked_on_both_sides) {
+  (void)peers_.on(1, Event::admitted);
+  EXPECT_EQ(opens(), Peers::Return::none) << "the news may come before the link is up here";
+  (void)peers_.on(1, Event::up, 7);
+  EXPECT_FALSE(peers_.is_present(1));
+  EXPECT_EQ(opens(), Peers::Return::again);
+  EXPECT_TRUE(peers_.is_present(1));
+  EXPECT_EQ(opens(), Peers::Return::none);
+}
+
+TEST_F(PeersTest, tell_nothing_of_a_process_that_comes_back_from_rest) {
+  joins(7);
+  (void)opens();
+  (void)peers_.on(1, Event::let_go);
+  EXPECT_FALSE(peers_.is_present(1));
+  joins(7);
+  EXPECT_EQ(opens(), Peers::Return::from_rest);
+}
+
+TEST_F(PeersTest, tell_of_a_node_that_was_lost_while_it_rested) {
+  joins(7);
+  (void)peers_.on(1, Event::let_go);
+  EXPECT_EQ(peers_.on(1, Event::refused).after, PeerState::lost);
+  expect_lost(7);
+  joins(8);
+  EXPECT_EQ(opens(), Peers::Return::again);
+}
+
+TEST_F(PeersTest, keep_a_drained_node_drained_until_it_is_removed) {
+  joins(7);
+  (void)peers_.on(1, Event::drained);
+  EXPECT_EQ(peers_.on(1, Event::lost, 7).after, PeerState::drained);
+  EXPECT_TRUE(peers_.has(1));
+  EXPECT_FALSE(peers_.is_member(1));
+  EXPECT_TRUE(test::is_ok(peers_.remove(1)));
+  EXPECT_FALSE(peers_.has(1));
+  EXPECT_EQ(peers_.on(1, Event::removed).after, PeerState::none);
+  test::expect_error(peers_.add(1, "127.0.0.1:3"), Code::wrong_state, {"node_removed"});
+  (void)peers_.on(1, Event::freed);
+  EXPECT_TRUE(test::is_ok(peers_.add(1, "127.0.0.1:3")));
+  EXPECT_EQ(peers_.address(1), "") << "the order has not come";
+  EXPECT_EQ(peers_.on(1, Event::added).after, PeerState::apart);
+  EXPECT_EQ(peers_.address(1), "127.0.0.1:3");
+  expect_lost(7);
+  joins(8);
+  EXPECT_EQ(opens(), Peers::Return::first);
+}
+
+TEST_F(PeersTest, remember_the_last_processes_of_a_number) {
+  for (uint64_t incarnation = 1; incarnation <= 65; ++incarnation) {
+    joins(incarnation);
+    (void)peers_.on(1, Event::lost, incarnation);
+  }
+  EXPECT_TRUE(test::is_ok(peers_.check_process(1, 1)));
+  expect_lost(2);
+  expect_lost(65);
+}
+
+TEST_F(PeersTest, know_which_want_ends_first) {
+  EXPECT_EQ(peers_.first_wanted_until(), base::kForever);
+  peers_.want(1, 20);
+  peers_.want(2, 10);
+  EXPECT_EQ(peers_.first_wanted_until(), 10u);
+  peers_.want(2, 30);
+  EXPECT_EQ(peers_.first_wanted_until(), 20u);
+  peers_.forget_want(1);
+  EXPECT_EQ(peers_.first_wanted_until(), 30u);
 }
 
 /// Files as a control group has them.

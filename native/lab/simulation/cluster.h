@@ -52,7 +52,9 @@ struct RememberingObserver : session::Observer {
     return true;
   }
   void on_peer_joined(uint32_t node, uint64_t) override { joined.push_back(node); }
-  void on_peer_returned(uint32_t node) override { returned.push_back(node); }
+  void on_peer_returned(uint32_t node, session::Peers::Return) override {
+    returned.push_back(node);
+  }
   LetGo on_letting_go(uint32_t) override { return LetGo::drained; }
   void on_let_go(uint32_t) override {}
   void on_node_removed(uint32_t) override {}

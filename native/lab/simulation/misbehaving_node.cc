@@ -23,7 +23,7 @@ MisbehavingNode::MisbehavingNode(Cluster& cluster, const RunPlan& plan, Ledger& 
       chance_(mix(plan.seed, node, seed)) {}
 
 QueryId MisbehavingNode::some_id() {
-  const session::Membership& membership = SessionAccess::core(cluster_.session(node_)).membership();
+  session::Membership& membership = SessionAccess::core(cluster_.session(node_)).membership();
   const uint64_t way = chance_.below(8);
   if (way < 6) {
     QueryId id = ledger_.queries[chance_.below(ledger_.queries.size())].id;
@@ -31,7 +31,7 @@ QueryId MisbehavingNode::some_id() {
     return id;
   }
   const uint32_t issuer = some_node();
-  return {chance_.between(1, 1'000'000), membership.nodes()[issuer].incarnation, issuer, 0};
+  return {chance_.between(1, 1'000'000), membership.peers().incarnation(issuer), issuer, 0};
 }
 
 bool MisbehavingNode::is_own(const QueryId& id) const {

@@ -332,11 +332,10 @@ bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
   return is_loss;
 }
 
-bool QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
-  bool is_same = false;
+void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
   change([&](Outbound& out) {
     ClusterView& cluster = context_.cluster;
-    is_same = cluster.is_parted(node) && cluster.incarnation(node) == incarnation;
+    const bool is_same = cluster.is_parted(node) && cluster.incarnation(node) == incarnation;
     cluster.join(node, incarnation, known_.begun());
     idle_links_.forget(node);
     if (!is_same) {
@@ -347,7 +346,6 @@ bool QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
     drains_.on_peer_joined(node, out);
     return alert;
   });
-  return is_same;
 }
 
 void QueryTable::on_node_added(uint32_t node) {

@@ -107,8 +107,7 @@ class QueryTable : public AbandonedQueries {
   bool on_peer_lost(uint32_t node, const Status& cause);
   /// A node that was lost or missing is there, under this incarnation: queries may contain it, but
   /// for those that this node uses already. What its former life said of others is forgotten.
-  /// Returns whether it is the process that was there before, whose link was let go.
-  bool on_peer_joined(uint32_t node, uint64_t incarnation);
+  void on_peer_joined(uint32_t node, uint64_t incarnation);
   void on_tick(base::Nanoseconds now);
 
   /// A node was added, or was in the list and is not linked: from now on queries may contain it, and have it linked.
