@@ -7,9 +7,25 @@
 
 namespace faro::shuffle {
 
-ClusterView::ClusterView(ClusterShape shape) : shape_(std::move(shape)) {
+void NodeNumbers::set(uint32_t node, bool is_member) noexcept {
+  const auto at = std::ranges::lower_bound(numbers_, node);
+  const bool was_member = at != numbers_.end() && *at == node;
+  if (was_member == is_member) return;
+  if (is_member) {
+    numbers_.insert(at, node);
+  } else {
+    numbers_.erase(at);
+  }
+}
+
+ClusterView::ClusterView(ClusterShape shape)
+    : shape_(std::move(shape)),
+      nodes_(shape_.node_names.size()),
+      there_(node_count()),
+      drained_(node_count()) {
   for (uint32_t n = 0; n < node_count(); ++n) {
-    if (incarnation(n) != 0) there_.insert(n);
+    nodes_[n].incarnation = shape_.incarnations[n];
+    if (incarnation(n) != 0) become(n, NodeState::there);
   }
 }
 
@@ -31,7 +47,7 @@ bool ClusterView::may_live(const QueryId& id) const {
 }
 
 Status ClusterView::loss(uint32_t node) const {
-  if (const auto lost = losses_.find(node); lost != losses_.end()) return lost->second;
+  if (state(node) == NodeState::lost) return nodes_[node].loss;
   return base::error(Code::peer_lost, "{} is missing: it {}", name(node),
                      nodes_change() ? "was not added to the session of this node, or was removed"
                                     : "has not come back since this node opened its session")
@@ -41,50 +57,60 @@ Status ClusterView::loss(uint32_t node) const {
 // It is gone, or another process than when the query was begun.
 Status ClusterView::why_not_in(const QueryId& id, uint32_t node) const {
   if (!is_there(node)) return is_to_come(node) ? Status::Ok() : loss(node);
-  const auto before = begun_before_.find(node);
-  if (id.issuer != own() || before == begun_before_.end() || id.counter > before->second)
-    return Status::Ok();
+  if (id.issuer != own() || id.counter > nodes_[node].begun_before) return Status::Ok();
   return base::error(Code::peer_lost, "query {} began before {} was lost, or had come back",
                      id.to_string(), name(node))
       .of_node(node);
 }
 
-void ClusterView::expect(uint32_t node) {
-  if (is_there(node)) return;
-  losses_.erase(node);
-  to_come_.insert(node);
+void ClusterView::become(uint32_t node, NodeState state) noexcept {
+  Node& of = nodes_[node];
+  of.state = state;
+  of.idle_since.reset();
+  if (state != NodeState::lost) of.loss = Status();
+  there_.set(node, is_there(node));
 }
 
-void ClusterView::forget(uint32_t node) {
-  losses_.erase(node);
-  to_come_.erase(node);
-  parted_.erase(node);
-}
-
-void ClusterView::lose(uint32_t node, const Status& cause, uint64_t begun) {
-  there_.erase(node);
-  held_.erase(node);
-  to_come_.erase(node);
-  parted_.erase(node);
-  losses_.try_emplace(node, cause);  // that it is drained then is not why it is lost
-  begun_before_[node] = begun;
+void ClusterView::on(uint32_t node, Event event) noexcept {
+  switch (event) {
+    case Event::added:
+      if (!is_there(node) && !is_to_come(node)) become(node, NodeState::to_come);
+      break;
+    case Event::removed:
+      if (!is_there(node)) become(node, NodeState::missing);
+      break;
+    case Event::asked:
+      become(node, NodeState::asked);
+      break;
+    case Event::stays:
+      become(node, NodeState::there);
+      break;
+    case Event::agreed:
+      become(node, NodeState::agreed);
+      break;
+    case Event::ends:
+      become(node, NodeState::parted);
+      break;
+  }
 }
 
 // Where nodes are linked on demand, a query that was begun before the first link may need just that.
-void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) {
-  shape_.incarnations[node] = new_incarnation;
-  there_.insert(node);
-  held_.erase(node);
-  to_come_.erase(node);
-  parted_.erase(node);
-  losses_.erase(node);
-  if (!nodes_change()) begun_before_[node] = begun;
+void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) noexcept {
+  become(node, NodeState::there);
+  nodes_[node].incarnation = new_incarnation;
+  if (!nodes_change()) nodes_[node].begun_before = begun;
 }
 
-// Without memory: the elements of the sets move.
-void ClusterView::part(uint32_t node) noexcept {
-  to_come_.insert(there_.extract(node));
-  parted_.insert(held_.extract(node));
+void ClusterView::lose(uint32_t node, Status cause, uint64_t begun) noexcept {
+  // That it is drained then is not why it is lost.
+  if (state(node) != NodeState::lost) nodes_[node].loss = std::move(cause);
+  become(node, NodeState::lost);
+  nodes_[node].begun_before = begun;
+}
+
+void ClusterView::set_drain(uint32_t node, DrainStage stage) noexcept {
+  nodes_[node].drain = stage;
+  drained_.set(node, stage != DrainStage::none);
 }
 
 }  // namespace faro::shuffle

@@ -1,12 +1,25 @@
-// ClusterView: the cluster as queries see it: its nodes and their workers, and which nodes are there, are to come or are lost.
+// ClusterView: the cluster as queries see it: its nodes and their workers, one record for each node, and whether queries may
+// contain it.
+//
+//             added              joined             asked              agreed              ends
+//    missing --------> to_come ---------> there ------------> asked ------------> agreed ---------> parted
+//                         ^                ^  ^ \              |  |               ^    |              |
+//                         |                |  |  \             |  |               |    |              |
+//                         |  added         |  |   +---- agreed (the peer has asked) ---+              |
+//                         |                |  +------ stays ---+                  joined, from each   |
+//                        lost              +----------------------------------------------------------+
+//
+//    lost, removed: from each of these. What is there stays there when its number is taken away, until its link is lost
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "faro/query.h"
 #include "faro/status.h"
 
@@ -20,6 +33,30 @@ struct ClusterShape {
   std::vector<uint32_t> worker_count;  // per node
   bool nodes_change =
       false;  // nodes can be added and removed, and are linked when a query needs them
+};
+
+enum class NodeState : uint8_t {
+  missing,  // this node was not told of it, or, with a fixed list, it has not come yet
+  to_come,  // it is a member, and not linked: a query that needs it has it linked
+  there,    // it is linked, or the own node
+  asked,  // it is linked, but nothing may be sent to it: it was asked whether the link is to be let go
+  agreed,  // it is to come again: both have agreed to let the link go, which has not ended yet
+  parted,  // it is to come, and its process is known: the link was let go. It may have ended since
+  lost,    // its process does not come back
+};
+
+/// How far a node is drained (drains.h).
+enum class DrainStage : uint8_t { none, in_use, released, let_go };
+
+/// Numbers in order, of nodes that have something in common. To change it takes no memory.
+class NodeNumbers {
+ public:
+  explicit NodeNumbers(uint32_t node_count) { numbers_.reserve(node_count); }
+  const std::vector<uint32_t>& all() const { return numbers_; }
+  void set(uint32_t node, bool is_member) noexcept;
+
+ private:
+  std::vector<uint32_t> numbers_;
 };
 
 /// Numbers, names and workers never change. Threads: any for these; for the rest under the table's lock.
@@ -38,7 +75,11 @@ class ClusterView {
   bool has_worker(uint32_t node, uint32_t worker) const;
   uint32_t node_of_worker(uint32_t worker) const;
 
-  uint64_t incarnation(uint32_t node) const { return shape_.incarnations[node]; }
+  // --- what nodes are
+
+  /// That of the process which is linked, or was last; 0: none was.
+  uint64_t incarnation(uint32_t node) const { return nodes_[node].incarnation; }
+  NodeState state(uint32_t node) const { return nodes_[node].state; }
   /// Another incarnation of its issuer is another life: all its queries ended with it.
   bool is_of_this_life(const QueryId& id) const {
     return id.issuer < node_count() && id.incarnation == incarnation(id.issuer);
@@ -46,52 +87,85 @@ class ClusterView {
   /// Whether its issuer is there, and the process that has begun it; or is to come, and may be.
   bool may_live(const QueryId& id) const;
   /// It is linked, or the own node.
-  bool is_there(uint32_t node) const { return there_.contains(node); }
-  /// It is a member, and not linked: a query that needs it has it linked.
-  bool is_to_come(uint32_t node) const { return to_come_.contains(node); }
-  /// It is a member, and not linked, but its process is known: both have agreed to let the link go.
-  /// It may have ended since.
-  bool is_parted(uint32_t node) const { return parted_.contains(node); }
-  /// It is there, but nothing may be sent to it: it was asked whether the link is to be let go.
-  bool is_held(uint32_t node) const { return held_.contains(node); }
+  bool is_there(uint32_t node) const {
+    return state(node) == NodeState::there || state(node) == NodeState::asked;
+  }
+  /// It is a member, and not linked, or not for long: a query that needs it has it linked.
+  bool is_to_come(uint32_t node) const {
+    return state(node) == NodeState::to_come || is_parted(node);
+  }
+  /// It is to come, but its process is known.
+  bool is_parted(uint32_t node) const {
+    return state(node) == NodeState::agreed || state(node) == NodeState::parted;
+  }
+  bool is_held(uint32_t node) const { return state(node) == NodeState::asked; }
   /// A query that needs it waits, and what is to be said to it is kept.
   bool is_out_of_reach(uint32_t node) const { return is_to_come(node) || is_held(node); }
   /// This node was not told of it, or not of the process that has the number now.
   bool is_unknown(uint32_t node) const {
-    return nodes_change() && node < node_count() && !is_there(node) && !is_to_come(node) &&
-           !losses_.contains(node);
+    return nodes_change() && node < node_count() && state(node) == NodeState::missing;
   }
   /// Those that are linked, and the own node. In order.
-  const std::set<uint32_t>& there() const { return there_; }
+  const std::vector<uint32_t>& there() const { return there_.all(); }
   /// Why a node is gone.
   Status loss(uint32_t node) const;
   /// Why a query cannot contain a node; ok if it can.
   Status why_not_in(const QueryId& id, uint32_t node) const;
 
-  /// A node was added.
-  void expect(uint32_t node);
-  /// The number is that of no node any more.
-  void forget(uint32_t node);
-  /// `begun`: how many queries this node had begun by then.
-  void lose(uint32_t node, const Status& cause, uint64_t begun);
-  void join(uint32_t node, uint64_t new_incarnation, uint64_t begun);
-  /// Nothing may be sent to a node that is there.
-  void hold(uint32_t node) { held_.insert(node); }
-  /// What hold() began is over: the link of the node stays.
-  void go_on(uint32_t node) noexcept { held_.erase(node); }
-  /// The link with a node that is held is let go: the node is to come again.
-  void part(uint32_t node) noexcept;
+  // --- what happens to them
+
+  enum class Event : uint8_t {
+    added,    // its number was given to it
+    removed,  // its number was taken from it
+    asked,    // it was asked whether its link is to be let go
+    stays,    // its link does
+    agreed,   // both have agreed to let it go
+    ends,     // such a link
+  };
+  /// The transitions that need nothing but their name. `join` and `lose` are the others. Needs no memory.
+  void on(uint32_t node, Event event) noexcept;
+  /// It is linked. `begun`: how many queries this node had begun by then.
+  void join(uint32_t node, uint64_t new_incarnation, uint64_t begun) noexcept;
+  /// It is lost. `begun`: as for `join`.
+  void lose(uint32_t node, Status cause, uint64_t begun) noexcept;
+
+  // --- what others keep of them
+
+  /// Since when its link is idle, or this node waits for what its peer is to say (idle_links.h); none: it is needed, or it is
+  /// to be set at the next tick.
+  std::optional<base::Nanoseconds>& idle_since(uint32_t node) { return nodes_[node].idle_since; }
+
+  DrainStage drain(uint32_t node) const { return nodes_[node].drain; }
+  void set_drain(uint32_t node, DrainStage stage) noexcept;
+  /// Those that are being drained, or are drained. In order.
+  const std::vector<uint32_t>& drained() const { return drained_.all(); }
+  /// The last process with its number was removed after this node had released it.
+  bool& has_released_former(uint32_t node) { return nodes_[node].has_released_former; }
+  /// Which peers have released it, and which of its processes.
+  std::map<uint32_t, uint64_t>& released_by(uint32_t node) { return nodes_[node].released_by; }
+  const std::map<uint32_t, uint64_t>& released_by(uint32_t node) const {
+    return nodes_[node].released_by;
+  }
 
  private:
-  ClusterShape shape_;
-  std::set<uint32_t> there_;
-  std::set<uint32_t> held_;  // of these
-  std::set<uint32_t> to_come_;
-  std::set<uint32_t> parted_;  // of those that are to come
-  std::map<uint32_t, Status>
-      losses_;  // of those that were lost; all others that are not there are missing
-  std::map<uint32_t, uint64_t>
-      begun_before_;  // queries begun here that cannot contain the process that is there now
+  struct Node {
+    NodeState state = NodeState::missing;
+    DrainStage drain = DrainStage::none;
+    bool has_released_former = false;
+    uint64_t incarnation = 0;
+    // The last query begun here that cannot contain the process which is there now.
+    uint64_t begun_before = 0;
+    Status loss;  // of one that is lost
+    std::optional<base::Nanoseconds> idle_since;
+    std::map<uint32_t, uint64_t> released_by;
+  };
+
+  void become(uint32_t node, NodeState state) noexcept;
+
+  const ClusterShape shape_;
+  std::vector<Node> nodes_;  // by number
+  NodeNumbers there_;
+  NodeNumbers drained_;
 };
 
 }  // namespace faro::shuffle

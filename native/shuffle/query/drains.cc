@@ -1,6 +1,7 @@
 #include "shuffle/query/drains.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/planted.h"
@@ -28,64 +29,70 @@ wire::QueryMessage Drains::released(uint32_t node) const {
                      context_.cluster.is_there(node) ? context_.cluster.incarnation(node) : 0);
 }
 
+void Drains::begin(uint32_t node) {
+  if (context_.cluster.drain(node) == DrainStage::none)
+    context_.cluster.set_drain(node, DrainStage::in_use);
+}
+
 Status Drains::check(const QueryId& query, const std::vector<uint32_t>& workers) const {
   const ClusterView& cluster = context_.cluster;
-  if (stages_.empty() || query.issuer != cluster.own()) return Status::Ok();
+  if (cluster.drained().empty() || query.issuer != cluster.own()) return Status::Ok();
   uint32_t node = cluster.own();
-  for (size_t i = 0; i < workers.size() && !stages_.contains(node); ++i)
+  for (size_t i = 0; i < workers.size() && cluster.drain(node) == DrainStage::none; ++i)
     node = cluster.node_of_worker(workers[i]);
-  if (!stages_.contains(node)) return Status::Ok();
+  if (cluster.drain(node) == DrainStage::none) return Status::Ok();
   return base::error(Code::invalid_argument,
                      "query {}: {} is being drained, and takes no new queries", query.to_string(),
                      cluster.name(node));
 }
 
+bool Drains::is_released(uint32_t node) const {
+  const DrainStage stage = context_.cluster.drain(node);
+  return stage == DrainStage::released || stage == DrainStage::let_go;
+}
+
 bool Drains::is_let_go(uint32_t node) const {
-  const auto drain = stages_.find(node);
-  return drain != stages_.end() && drain->second == Stage::let_go;
+  return context_.cluster.drain(node) == DrainStage::let_go;
 }
 
 bool Drains::is_own_node_released_by(uint32_t peer) const {
   const uint32_t own = context_.cluster.own();
-  const auto drain = stages_.find(own);
-  return drain != stages_.end() && drain->second != Stage::in_use && has_released(peer, own);
+  return is_released(own) && has_released(peer, own);
 }
 
 void Drains::forget(uint32_t node) {
-  if (const auto drain = stages_.find(node); drain != stages_.end()) {
-    if (drain->second != Stage::in_use) has_released_former_[node] = true;
-    stages_.erase(drain);
-  }
-  released_by_.erase(node);
+  ClusterView& cluster = context_.cluster;
+  if (is_released(node)) cluster.has_released_former(node) = true;
+  cluster.set_drain(node, DrainStage::none);
+  cluster.released_by(node).clear();
   on_peer_lost(node);
 }
 
 // A peer that was not linked with the former process cannot tell whether that one was meant.
 void Drains::on_node_added(uint32_t node, Outbound& out) {
-  if (!has_released_former_[node]) return;
+  if (!context_.cluster.has_released_former(node)) return;
   Outbound told;
   for (const uint32_t peer : context_.cluster.there()) {
     if (peer != context_.cluster.own()) told.send(peer, released_of(node, kTakenBack));
   }
-  has_released_former_[node] = false;
+  context_.cluster.has_released_former(node) = false;
   out.take(std::move(told));
 }
 
 void Drains::hear(uint32_t peer, uint32_t node, uint64_t incarnation) {
   if (node >= context_.cluster.node_count()) return;
   if (incarnation == kTakenBack) {
-    released_by_[node].erase(peer);
+    context_.cluster.released_by(node).erase(peer);
   } else {
-    released_by_[node][peer] = incarnation;
+    context_.cluster.released_by(node)[peer] = incarnation;
   }
 }
 
 bool Drains::has_released(uint32_t peer, uint32_t node) const {
-  const auto peers = released_by_.find(node);
-  if (peers == released_by_.end()) return false;
-  const auto said = peers->second.find(peer);
-  if (said == peers->second.end()) return false;
   const ClusterView& cluster = context_.cluster;
+  const std::map<uint32_t, uint64_t>& peers = cluster.released_by(node);
+  const auto said = peers.find(peer);
+  if (said == peers.end()) return false;
   const uint64_t last = cluster.incarnation(node);  // that was linked here
   if (said->second == 0 || last == 0) return true;
   if (cluster.is_there(node)) return said->second == last;
@@ -94,29 +101,32 @@ bool Drains::has_released(uint32_t peer, uint32_t node) const {
 }
 
 void Drains::on_peer_lost(uint32_t peer) {
-  for (auto& [node, peers] : released_by_) peers.erase(peer);
+  ClusterView& cluster = context_.cluster;
+  for (uint32_t node = 0; node < cluster.node_count(); ++node)
+    cluster.released_by(node).erase(peer);
 }
 
 void Drains::on_peer_joined(uint32_t peer, Outbound& out) const {
-  for (const auto& [node, stage] : stages_) {
-    if (stage != Stage::in_use) out.send(peer, released(node));
+  for (const uint32_t node : context_.cluster.drained()) {
+    if (is_released(node)) out.send(peer, released(node));
   }
 }
 
 void Drains::advance(Outbound& out) {
-  const ClusterView& cluster = context_.cluster;
-  for (auto& [node, stage] : stages_) {
-    if (stage == Stage::in_use && !is_needed_here(node)) {
+  ClusterView& cluster = context_.cluster;
+  for (const uint32_t node : cluster.drained()) {
+    if (cluster.drain(node) == DrainStage::in_use && !is_needed_here(node)) {
       Outbound told;
       for (const uint32_t peer : cluster.there()) {
         if (peer != cluster.own()) told.send(peer, released(node));
       }
-      stage = Stage::released;
+      cluster.set_drain(node, DrainStage::released);
       out.take(std::move(told));
     }
-    if (stage == Stage::released && !is_needed_here(node) && !is_needed_elsewhere(node)) {
+    if (cluster.drain(node) == DrainStage::released && !is_needed_here(node) &&
+        !is_needed_elsewhere(node)) {
       out.let_go.push_back(node);
-      stage = Stage::let_go;
+      cluster.set_drain(node, DrainStage::let_go);
     }
   }
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "faro/query.h"
@@ -17,14 +16,13 @@
 
 namespace faro::shuffle {
 
-/// Threads: under the table's lock.
+/// What is known of each node stands in its record (cluster_view.h). Threads: under the table's lock.
 class Drains {
  public:
   /// Both outlive it.
-  Drains(const QueryContext& context, const KnownQueries& known)
-      : context_(context), known_(known), has_released_former_(context.cluster.node_count()) {}
+  Drains(QueryContext& context, const KnownQueries& known) : context_(context), known_(known) {}
 
-  void begin(uint32_t node) { stages_.try_emplace(node, Stage::in_use); }
+  void begin(uint32_t node);
   /// Whether a query may have these workers. The node that begins it decides. Errors: wrong_state,
   /// if that is this node and one of theirs is being drained.
   Status check(const QueryId& query, const std::vector<uint32_t>& workers) const;
@@ -46,19 +44,15 @@ class Drains {
   void advance(Outbound& out);
 
  private:
-  enum class Stage { in_use, released, let_go };
-
+  /// This node has said so.
+  bool is_released(uint32_t node) const;
   bool is_needed_here(uint32_t node) const;
   bool is_needed_elsewhere(uint32_t node) const;
   bool has_released(uint32_t peer, uint32_t node) const;
   wire::QueryMessage released(uint32_t node) const;
 
-  const QueryContext& context_;
+  QueryContext& context_;
   const KnownQueries& known_;
-  std::map<uint32_t, Stage> stages_;       // by drained node
-  std::vector<bool> has_released_former_;  // by number: its last process, which was removed then
-  std::map<uint32_t, std::map<uint32_t, uint64_t>>
-      released_by_;  // by node: which peers, of which of its processes
 };
 
 }  // namespace faro::shuffle

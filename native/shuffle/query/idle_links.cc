@@ -1,6 +1,7 @@
 #include "shuffle/query/idle_links.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -34,57 +35,55 @@ bool IdleLinks::is_needed(uint32_t node) const {
                              [&](const auto& known) { return needs(*known.second, node); });
 }
 
-bool IdleLinks::is(uint32_t peer, Stage stage) const {
-  const auto link = links_.find(peer);
-  return link != links_.end() && link->second.stage == stage;
-}
-
 void IdleLinks::tick(Outbound& out) {
-  const ClusterView& cluster = context_.cluster;
+  ClusterView& cluster = context_.cluster;
   if (!cluster.nodes_change()) return;
   expire(out);
   if (times_.idle == 0) return;
   std::set<uint32_t> unneeded;
-  for (auto peer = cluster.there().upper_bound(cluster.own()); peer != cluster.there().end();
-       ++peer) {
-    if (!is(*peer, Stage::asked)) unneeded.insert(unneeded.end(), *peer);
+  for (const uint32_t peer : cluster.there()) {
+    if (asks(peer) && !cluster.is_held(peer)) unneeded.insert(unneeded.end(), peer);
   }
   const std::set<uint32_t> candidates = unneeded;
   for (auto known = known_.all().begin(); known != known_.all().end() && !unneeded.empty(); ++known)
     std::erase_if(unneeded, [&](uint32_t peer) { return needs(*known->second, peer); });
   for (const uint32_t peer : candidates) {
+    std::optional<base::Nanoseconds>& since = cluster.idle_since(peer);
     if (!unneeded.contains(peer)) {
-      links_.erase(peer);
+      since.reset();
       continue;
     }
-    State& link = links_.try_emplace(peer, State{Stage::idle, context_.now}).first->second;
-    if (context_.now - *link.since >= times_.idle) ask(peer, link, out);
+    if (!since) since = context_.now;
+    if (context_.now - *since >= times_.idle) ask(peer, out);
   }
 }
 
 // Such a peer would have this node's queries wait for it forever. Its time begins when it has been told.
 void IdleLinks::expire(Outbound& out) {
-  for (auto& [peer, link] : links_) {
-    if (link.stage == Stage::idle) continue;
-    if (!link.since || is_unsaid(peer, out)) link.since = context_.now;
-    if (context_.now - *link.since < times_.limit) continue;
+  ClusterView& cluster = context_.cluster;
+  for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
+    const NodeState state = cluster.state(peer);
+    if (state != NodeState::asked && state != NodeState::agreed) continue;
+    std::optional<base::Nanoseconds>& since = cluster.idle_since(peer);
+    if (!since || is_unsaid(peer, out)) since = context_.now;
+    if (context_.now - *since < times_.limit) continue;
     out.end_link(peer,
                  base::error(Code::protocol_error, "it did not {} within connect.timeout_ms = {}",
-                             link.stage == Stage::asked
+                             state == NodeState::asked
                                  ? "answer whether the idle link is to be let go"
                                  : "end the idle link, which both nodes had agreed to let go",
                              times_.limit / 1'000'000));
-    link.since = context_.now;
+    since = context_.now;
   }
 }
 
 // What may find no memory comes first: a link that is held must be known to be.
-void IdleLinks::ask(uint32_t peer, State& link, Outbound& out) {
+void IdleLinks::ask(uint32_t peer, Outbound& out) {
   Outbound told;
   told.send(peer, rest(wire::RestStep::ask));
-  context_.cluster.hold(peer);
-  if (!hold_(peer, true)) return context_.cluster.go_on(peer);
-  link = {Stage::asked, context_.now};
+  if (!hold_(peer, true)) return;
+  context_.cluster.on(peer, ClusterView::Event::asked);
+  context_.cluster.idle_since(peer) = context_.now;
   out.take(std::move(told));
 }
 
@@ -94,15 +93,13 @@ bool IdleLinks::hear(uint32_t peer, wire::RestStep step, Outbound& out) {
       if (!asks(peer) && context_.cluster.is_there(peer)) answer(peer, out);
       return false;
     case wire::RestStep::yes:
-      if (!is(peer, Stage::asked)) return false;
+      if (!context_.cluster.is_held(peer)) return false;
       out.let_go.push_back(peer);
-      links_.find(peer)->second = {Stage::agreed};
-      context_.cluster.part(peer);
+      context_.cluster.on(peer, ClusterView::Event::agreed);
       return false;
     case wire::RestStep::no:
-      if (!is(peer, Stage::asked)) return false;
-      links_.erase(peer);
-      context_.cluster.go_on(peer);
+      if (!context_.cluster.is_held(peer)) return false;
+      context_.cluster.on(peer, ClusterView::Event::stays);
       (void)hold_(peer, false);
       return true;
   }
@@ -114,21 +111,17 @@ void IdleLinks::answer(uint32_t peer, Outbound& out) {
   Outbound no, yes;
   no.send(peer, rest(wire::RestStep::no));
   yes.send(peer, rest(wire::RestStep::yes));
-  State& link = links_[peer];
-  context_.cluster.hold(peer);
   if (context_.cluster.nodes_change() && !is_needed(peer) && hold_(peer, true)) {
-    link = {Stage::agreed};
-    context_.cluster.part(peer);
+    context_.cluster.on(peer, ClusterView::Event::agreed);
     return out.take(std::move(yes));
   }
-  context_.cluster.go_on(peer);
-  links_.erase(peer);
+  context_.cluster.idle_since(peer).reset();
   out.take(std::move(no));
 }
 
 bool IdleLinks::ends(uint32_t peer) {
-  if (!is(peer, Stage::agreed)) return false;
-  links_.erase(peer);
+  if (context_.cluster.state(peer) != NodeState::agreed) return false;
+  context_.cluster.on(peer, ClusterView::Event::ends);
   return true;
 }
 

@@ -18,8 +18,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -30,7 +28,7 @@
 
 namespace faro::shuffle {
 
-/// Threads: under the table's lock.
+/// How far each link is stands in the record of its node (cluster_view.h). Threads: under the table's lock.
 class IdleLinks {
  public:
   /// Holds the link to a node, as QueryEnvironment::hold_link says.
@@ -50,37 +48,24 @@ class IdleLinks {
   /// What a peer says. Untrusted. Returns whether it needs a link that this node has asked for: the link is as it was.
   bool hear(uint32_t peer, wire::RestStep step, Outbound& out);
   /// This node is to end the link with a peer, which has agreed.
-  bool is_let_go(uint32_t peer) const { return is(peer, Stage::agreed) && asks(peer); }
+  bool is_let_go(uint32_t peer) const {
+    return context_.cluster.state(peer) == NodeState::agreed && asks(peer);
+  }
   /// The link with a peer ends. Returns whether both had agreed to that.
   bool ends(uint32_t peer);
-  /// The peer is lost, or linked anew.
-  void forget(uint32_t peer) { links_.erase(peer); }
 
  private:
-  enum class Stage {
-    idle,    // nothing needs it
-    asked,   // and this node has asked; held
-    agreed,  // both have agreed. It has not ended yet
-  };
-  // Between two ticks no time is known: what happens there is `since` the next one.
-  struct State {
-    Stage stage = Stage::idle;
-    std::optional<base::Nanoseconds> since{};
-  };
-
   bool is_needed(uint32_t node) const;
   /// Whether it is this node that asks, not the peer.
   bool asks(uint32_t peer) const { return peer > context_.cluster.own(); }
-  bool is(uint32_t peer, Stage stage) const;
   void expire(Outbound& out);
-  void ask(uint32_t peer, State& link, Outbound& out);
+  void ask(uint32_t peer, Outbound& out);
   void answer(uint32_t peer, Outbound& out);
 
   QueryContext& context_;
   const KnownQueries& known_;
   const Hold hold_;
   const Times times_;
-  std::map<uint32_t, State> links_;  // by peer; none: it is needed
 };
 
 }  // namespace faro::shuffle

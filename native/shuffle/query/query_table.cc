@@ -320,7 +320,6 @@ bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
     if (is_loss) {
       const Status cause = why.of_node(node);
       context_.cluster.lose(node, cause, known_.begun());
-      idle_links_.forget(node);
       link_waits_.lose(node);
       known_.lose(node, cause, out);
       return true;
@@ -337,7 +336,6 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
     ClusterView& cluster = context_.cluster;
     const bool is_same = cluster.is_parted(node) && cluster.incarnation(node) == incarnation;
     cluster.join(node, incarnation, known_.begun());
-    idle_links_.forget(node);
     if (!is_same) {
       if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
       known_.forget_former_life(node);
@@ -351,7 +349,7 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
 void QueryTable::on_node_added(uint32_t node) {
   change([&](Outbound& out) {
     drains_.on_node_added(node, out);
-    context_.cluster.expect(node);
+    context_.cluster.on(node, ClusterView::Event::added);
     return false;
   });
 }
@@ -376,13 +374,12 @@ bool QueryTable::is_own_node_released_by(uint32_t peer) const {
 void QueryTable::on_node_removed(uint32_t node) {
   change([&](Outbound& out) {
     drains_.forget(node);
-    idle_links_.forget(node);
     link_waits_.forget(node);
     const std::vector<KnownQueries::Pointer> concerned = known_.not_lost_with(node);
     const Status cause = base::error(Code::peer_lost, "{} was removed from the session of {}",
                                      context_.cluster.name(node), context_.cluster.own_name())
                              .of_node(node);
-    context_.cluster.forget(node);
+    context_.cluster.on(node, ClusterView::Event::removed);
     for (const auto& query : concerned) known_.lose(*query, node, cause, out);
     return !concerned.empty();
   });
