@@ -84,7 +84,7 @@ void QueryChanges::change(Part&& part) {
     const std::lock_guard lock(mutex_);
     alert = part(out);
     drains_.advance(out);
-    if (context_.cluster.nodes_change()) link_waits_.hold(out);
+    link_waits_.hold(out);
     queue_locked(out);
   } catch (...) {
     {
