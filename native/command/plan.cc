@@ -12,6 +12,7 @@
 #include "ring/ready_set.h"
 #include "session/resources.h"
 #include "shuffle/receive/inbox.h"
+#include "shuffle/receive/received_frames.h"
 #include "shuffle/send/lane.h"
 #include "transport/shm/local_link.h"
 #include "transport/shm/shm_transport.h"

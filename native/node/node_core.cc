@@ -129,11 +129,10 @@ void NodeCore::start(const NodeEnvironment& environment) {
   }
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   life_.begin(weak_from_this(), membership_->nodes()[membership_->node()].name);
-  const shuffle::NodeServices services{life_,     *membership_, *queries_,
-                                       overflow_, ready_watch_, settings_};
   for (uint32_t w = 0; w < local_workers; ++w) {
-    workers_.push_back(
-        std::make_unique<shuffle::LocalWorker>(services, w, environment.make_waiter()));
+    workers_.push_back(std::make_unique<shuffle::LocalWorker>(
+        shuffle::WorkerContext::of(w, life_, *membership_, *queries_, overflow_, settings_),
+        ready_watch_, environment.make_waiter()));
   }
   close_waiter_ = environment.make_waiter();
   early_.end();

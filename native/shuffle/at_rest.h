@@ -41,18 +41,6 @@ class AtRest {
     }
   }
 
-  /// Around a call: it ends, however it does.
-  class Call {
-   public:
-    explicit Call(AtRest& at_rest) : at_rest_(at_rest) {}
-    ~Call() { at_rest_.call_ended(); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-   private:
-    AtRest& at_rest_;
-  };
-
  private:
   Ownership& ownership_;
   LinkLanes& link_lanes_;

@@ -22,35 +22,22 @@ Status part_failed(uint32_t worker, const Status& failure) {
                             is_of_query ? std::string(failure.message()) : failure.to_string()));
 }
 
-WorkerContext context_of(const NodeServices& node, uint32_t local_index) {
-  const uint32_t first_worker = node.membership.nodes()[node.membership.node()].first_worker;
-  return {first_worker + local_index,
-          local_index,
-          node.node,
-          node.membership,
-          node.queries,
-          node.overflow,
-          node.settings,
-          node.membership.counters().worker(local_index)};
-}
-
 }  // namespace
 
-LocalWorker::LocalWorker(const NodeServices& node, uint32_t local_index,
+LocalWorker::LocalWorker(const WorkerContext& context, ring::ReadyWatch& ready_watch,
                          std::unique_ptr<ring::Waiter> waiter)
-    : context_(context_of(node, local_index)),
+    : context_(context),
       operation_(context_),
-      ownership_(context_, operation_, context_.membership.doorbell(local_index),
+      ownership_(context_, operation_, context_.membership.doorbell(local_index()),
                  [this] { return handle_alerts(); }),
-      wait_loop_(context_, operation_, ownership_, *this, context_.membership.doorbell(local_index),
+      receive_side_(context_, operation_),
+      lanes_(context_, operation_, receive_side_),
+      wait_loop_(ownership_, receive_side_, lanes_, context_.membership.doorbell(local_index()),
                  std::move(waiter)),
-      readiness_(node.ready_watch, wait_loop_.doorbell_line(), [this] { wait_loop_.woken(); }),
-      gate_{context_, operation_, ownership_, wait_loop_},
-      receive_side_(context_, operation_, wait_loop_),
-      lanes_(context_, operation_, wait_loop_, receive_side_),
+      readiness_(ready_watch, wait_loop_.doorbell_line(), [this] { wait_loop_.woken(); }),
       link_lanes_(context_, lanes_, receive_side_),
       at_rest_(ownership_, link_lanes_, shuffles_),
-      slots_(node.settings.shuffle_limit) {
+      slots_(context_.settings.shuffle_limit) {
   shuffles_.reserve(slots_.size());
   (void)link_lanes_.rebind(false);  // nothing is in use yet
 }
@@ -79,7 +66,7 @@ bool LocalWorker::handle_alerts() {
 }
 
 Result<const uint64_t*> LocalWorker::each_ring(const EachRing& each) {
-  const AtRest::Call call(at_rest_);
+  const Call call(*this);
   FARO_RETURN_IF_ERROR(ownership_.enter());
   for (const auto& [node, rings] : receive_side_.rings()) {
     for (const Lane& lane : lanes_.to_node(node)) each(lane.receiver(), true, lane.memory());
@@ -88,10 +75,10 @@ Result<const uint64_t*> LocalWorker::each_ring(const EachRing& each) {
   return &link_lanes_.generation();
 }
 
-void LocalWorker::send_queued() {
-  if (!lanes_.has_queued()) return;
-  lanes_.send_queued();
-  sweep();
+// What keeps a closed shuffle may have left its queues.
+void LocalWorker::call_ended() noexcept {
+  if (has_closed_) sweep();
+  at_rest_.call_ended();
 }
 
 // --- queries that it leaves before their end
@@ -134,7 +121,7 @@ Outcome LocalWorker::look(const std::function<bool()>& condition, Spares spares)
 }
 
 Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wait) {
-  const AtRest::Call call(at_rest_);
+  const Call call(*this);
   Spares spares = Spares::all;
   const auto attempt = [&] { return look(condition, std::exchange(spares, Spares::none)); };
   if (wait.is_none()) return wait_loop_.run<WaitLoop::For::condition>(attempt);
@@ -143,7 +130,7 @@ Outcome LocalWorker::wait_until(const std::function<bool()>& condition, Wait wai
 }
 
 Outcome LocalWorker::arm(const std::function<bool()>& progress, Progress what) {
-  const AtRest::Call call(at_rest_);
+  const Call call(*this);
   Status status = enter(Spares::all);
   if (status.ok()) status = ownership_.check_may_wait(Wait::forever());
   if (status.ok()) status = readiness_.reset();
@@ -197,7 +184,7 @@ bool LocalWorker::is_sending(const Query& query) const {
 }
 
 Outcome LocalWorker::end_query(const QueryId& id, const Status& failure, Wait wait) {
-  const AtRest::Call call(at_rest_);
+  const Call call(*this);
   const auto answer = [&](const Status& status) { return fail(status.of_query(id)); };
   if (Status status = enter(Spares::one, id); !status.ok()) return answer(status);
   if (!wait.is_none()) {
@@ -218,7 +205,7 @@ Outcome LocalWorker::attempt_end(const std::shared_ptr<Query>& query) {
   operation_.is_about(*query, nullptr);
   if (std::ranges::find(ending_, query) == ending_.end()) {
     // What this worker still has to send of the query goes first: the others wait for it.
-    send_queued();
+    wait_loop_.send_queued();
     lanes_.flush();
     if (is_sending(*query) && !query->failed()) return lanes_.blocked_on_queues(*query);
     ending_.reserve(ending_.size() + 1);
@@ -245,7 +232,7 @@ uint16_t LocalWorker::take_slot() {
 }
 
 Result<Shuffle> LocalWorker::open_shuffle(const ShuffleSpec& spec) {
-  const AtRest::Call call(at_rest_);
+  const Call call(*this);
   try {
     return make_shuffle(spec);
   } catch (const std::bad_alloc&) {
@@ -334,7 +321,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   const auto counts = std::make_shared<ShuffleCounts>(spec, number(), sends,
                                                       receives ? inbox->received() : nullptr);
   query->shuffles.add(counts);
-  auto shuffle = std::make_unique<OpenShuffle>(*this, gate_, lanes_, query, std::move(spec),
+  auto shuffle = std::make_unique<OpenShuffle>(*this, ownership_, query, std::move(spec),
                                                std::move(lists), counts);
   if (receives) {
     if (has_heard) context_.queries.remove_unopened(*query, number(), stage);
@@ -344,14 +331,14 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   if (sends) {
     const uint16_t slot = take_slot();
     try {
-      shuffle->become_sender(std::move(format), slot);
+      shuffle->become_sender(wait_loop_, lanes_, std::move(format), slot);
     } catch (const std::bad_alloc&) {
       slots_[slot] = false;
       throw;
     }
   }
   // From here on nothing can fail that would have to be undone.
-  if (receives) shuffle->become_receiver(receive_side_, *inbox);
+  if (receives) shuffle->become_receiver(wait_loop_, receive_side_, *inbox);
   OpenShuffle* const made = shuffle.get();
   shuffles_.push_back(std::move(shuffle));
   count(context_.counters.open_shuffles);
@@ -366,9 +353,11 @@ void LocalWorker::closed() noexcept {
 
 void LocalWorker::sweep() noexcept {
   size_t kept = 0;
+  has_closed_ = false;
   for (std::unique_ptr<OpenShuffle>& each : shuffles_) {
     std::unique_ptr<OpenShuffle> shuffle = std::move(each);
     if (!shuffle->is_over()) {
+      has_closed_ |= shuffle->is_closed();
       shuffles_[kept++] = std::move(shuffle);
       continue;
     }

@@ -18,29 +18,23 @@
 #include "shuffle/open_shuffle.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
-#include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
 #include "shuffle/send/lanes.h"
+#include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
 
-/// What a worker uses of its node, which outlives it.
-struct NodeServices {
-  const NodeLife& node;
-  session::Membership& membership;
-  QueryTable& queries;
-  Overflow& overflow;
-  ring::ReadyWatch& ready_watch;
-  const base::Settings& settings;
-};
-
 /// Threads: the worker's thread, except where said. Ownership is checked (Ownership::enter) on everything that
 /// is not inlined.
-class LocalWorker final : private WorkForOthers {
+class LocalWorker {
  public:
-  LocalWorker(const NodeServices& node, uint32_t local_index, std::unique_ptr<ring::Waiter> waiter);
-  ~LocalWorker() override;
+  /// What it uses of its node outlives it.
+  LocalWorker(const WorkerContext& context, ring::ReadyWatch& ready_watch,
+              std::unique_ptr<ring::Waiter> waiter);
+  ~LocalWorker();
+  LocalWorker(const LocalWorker&) = delete;
+  LocalWorker& operator=(const LocalWorker&) = delete;
 
   uint32_t number() const noexcept { return context_.number; }
   uint32_t local_index() const noexcept { return context_.local_index; }
@@ -67,7 +61,7 @@ class LocalWorker final : private WorkForOthers {
   Result<const uint64_t*> each_ring(const EachRing& each);
 
   /// A call of the worker waits, or the engine holds batches in place. Threads: any.
-  bool is_busy() const noexcept { return holds_batches() || wait_loop_.is_waiting(); }
+  bool is_busy() const noexcept { return lanes_.holds_batches() || operation_.is_waiting(); }
 
   /// For OpenShuffle, which is closed before its end: that is why the query fails if the worker gives no better cause.
   /// Throws: std::bad_alloc.
@@ -77,18 +71,18 @@ class LocalWorker final : private WorkForOthers {
   void sweep() noexcept;
 
  private:
-  // WorkForOthers
-  bool poll_rings() override { return receive_side_.poll(); }
-  void send_queued() override;
-  void post_open_frames() override { lanes_.post_open_frames(); }
-  void tell_releases() override { receive_side_.tell_releases(); }
-  bool holds_batches() const noexcept override { return receive_side_.frames().held() > 0; }
-  bool has_blocked_sender() const noexcept override { return receive_side_.has_blocked_sender(); }
-  bool spill() override { return receive_side_.spill_blocked(); }
-  base::Nanoseconds ask_at(base::Nanoseconds stalled_since) const noexcept override {
-    return receive_side_.inboxes().ask_at(stalled_since);
-  }
-  void ask(base::Nanoseconds now) override { receive_side_.inboxes().ask(now); }
+  /// Around a call of the engine: it ends, however it does.
+  class Call {
+   public:
+    explicit Call(LocalWorker& worker) : worker_(worker) {}
+    ~Call() { worker_.call_ended(); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    LocalWorker& worker_;
+  };
+  void call_ended() noexcept;
 
   /// The queries of which a call does not tell that the worker has closed shuffles of them before
   /// their end.
@@ -116,13 +110,14 @@ class LocalWorker final : private WorkForOthers {
   const WorkerContext context_;
   Operation operation_;
   Ownership ownership_;
-  WaitLoop wait_loop_;
-  ring::Readiness readiness_;
-  const WorkerGate gate_;
   ReceiveSide receive_side_;
   Lanes lanes_;
+  WaitLoop wait_loop_;
+  ring::Readiness readiness_;
   LinkLanes link_lanes_;
   std::vector<std::unique_ptr<OpenShuffle>> shuffles_;
+  /// Among them is one that is closed, and was not over when they were swept last.
+  bool has_closed_ = false;
   AtRest at_rest_;
   std::vector<bool> slots_;  // in use
   /// This worker's part of them is over, the outcome was not taken yet.

@@ -11,23 +11,23 @@
 
 namespace faro::shuffle {
 
-OpenShuffle::OpenShuffle(LocalWorker& worker, const WorkerGate& gate, Lanes& lanes,
-                         std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists,
-                         std::shared_ptr<ShuffleCounts> counts)
-    : ShuffleContext(gate, std::move(query), std::move(spec), std::move(lists), std::move(counts)),
+OpenShuffle::OpenShuffle(LocalWorker& worker, Ownership& ownership, std::shared_ptr<Query> query,
+                         ShuffleSpec spec, StageLists lists, std::shared_ptr<ShuffleCounts> counts)
+    : ShuffleContext(ownership, std::move(query), std::move(spec), std::move(lists),
+                     std::move(counts)),
       local_worker_(worker),
-      lanes_(lanes),
-      keep_alive_(gate.worker.node.keep_alive()) {}
+      keep_alive_(ownership.worker().node.keep_alive()) {}
 
 OpenShuffle::~OpenShuffle() = default;
 
-void OpenShuffle::become_sender(RowFormat format, uint16_t slot) {
-  sender_.emplace(*this, lanes_, std::move(format), slot);
+void OpenShuffle::become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format,
+                                uint16_t slot) {
+  sender_.emplace(*this, wait_loop, lanes, std::move(format), slot);
   sender_->receivers_stopped(worker().queries.stops(*query(), spec().stage));
 }
 
-void OpenShuffle::become_receiver(ReceiveSide& side, Inbox& inbox) {
-  receiver_.emplace(*this, side, inbox);
+void OpenShuffle::become_receiver(WaitLoop& wait_loop, ReceiveSide& side, Inbox& inbox) {
+  receiver_.emplace(*this, wait_loop, side, inbox);
 }
 
 uint32_t OpenShuffle::own_receiver() const noexcept {
@@ -94,7 +94,7 @@ void OpenShuffle::close() noexcept {
   }
   // Also from a thread that does not own the worker: a collector's, or that of whoever destroys a shuffle after its worker's
   // thread has ended.
-  const Ownership::Loan loan(gate_.ownership);
+  const Ownership::Loan loan(ownership_);
   if (!is_referenced()) keep_alive_ = nullptr;
   closed_ ? local_worker_.sweep() : end();
   worker.at_rest().call_ended();

@@ -7,8 +7,8 @@
 
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/receive/stage_receiver.h"
-#include "shuffle/send/stage_sender.h"
+#include "shuffle/stage/stage_receiver.h"
+#include "shuffle/stage/stage_sender.h"
 
 namespace faro::shuffle {
 
@@ -21,13 +21,12 @@ class LocalWorker;
 /// Threads: those of the worker.
 class OpenShuffle final : public ShuffleContext {
  public:
-  OpenShuffle(LocalWorker& worker, const WorkerGate& gate, Lanes& lanes,
-              std::shared_ptr<Query> query, ShuffleSpec spec, StageLists lists,
-              std::shared_ptr<ShuffleCounts> counts);
+  OpenShuffle(LocalWorker& worker, Ownership& ownership, std::shared_ptr<Query> query,
+              ShuffleSpec spec, StageLists lists, std::shared_ptr<ShuffleCounts> counts);
   ~OpenShuffle() override;
 
-  void become_sender(RowFormat format, uint16_t slot);
-  void become_receiver(ReceiveSide& side, Inbox& inbox);
+  void become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format, uint16_t slot);
+  void become_receiver(WaitLoop& wait_loop, ReceiveSide& side, Inbox& inbox);
   /// Null if this worker is none.
   StageSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
   StageReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
@@ -65,7 +64,6 @@ class OpenShuffle final : public ShuffleContext {
   void cancel_if_unfinished();
 
   LocalWorker& local_worker_;
-  Lanes& lanes_;
   std::shared_ptr<const void> keep_alive_;  // while the handle, a batch or a claim exists
   std::optional<StageSender> sender_;
   std::optional<StageReceiver> receiver_;

@@ -4,7 +4,7 @@
 #include "faro/sender.h"
 #include "faro/shuffle.h"
 #include "shuffle/open_shuffle.h"
-#include "shuffle/send/stage_sender.h"
+#include "shuffle/stage/stage_sender.h"
 
 namespace faro {
 

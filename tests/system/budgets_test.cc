@@ -18,7 +18,7 @@
 #include "faro/endpoint.h"
 #include "faro/log.h"
 #include "shuffle/overflow/overflow.h"
-#include "shuffle/receive/frame_node.h"
+#include "shuffle/receive/in_ring.h"
 #include "support/certificates.h"
 #include "support/child.h"
 #include "support/counted_memory.h"

@@ -135,7 +135,7 @@ class Batch {
   void fail_query_by_width(size_t bytes) const noexcept;
 
   shuffle::StageReceiver* receiver_ = nullptr;
-  void* frame_ = nullptr;  // shuffle/receive/frame_node.h
+  void* frame_ = nullptr;  // shuffle/receive/in_ring.h
   const std::byte* data_ = nullptr;
   uint32_t row_count_ = 0;
   uint32_t row_bytes_ = 0;

@@ -39,4 +39,39 @@ Outcome Operation::overflow_exhausted(const std::shared_ptr<Query>& query, uint6
   return victim == query ? Outcome::failed : blocked_on_.overflow(query->id);
 }
 
+// --- waiting
+
+void Operation::begin_wait(base::Nanoseconds now) noexcept {
+  waiting_.store(true, std::memory_order_relaxed);
+  begin_blocked(now);
+}
+
+void Operation::end_wait() noexcept {
+  if (blocked_on_.is_published()) blocked_on_.withdraw();
+  end_blocked();
+  waiting_.store(false, std::memory_order_release);
+}
+
+void Operation::go_on_blocked(base::Nanoseconds now) noexcept {
+  if (blocked_ == nullptr || blocked_on_.counts() != blocked_.get()) begin_blocked(now);
+}
+
+void Operation::begin_blocked(base::Nanoseconds now) noexcept {
+  end_blocked();
+  blocked_ = blocked_on_.count();
+  blocked_since_ = now;
+}
+
+void Operation::end_blocked() noexcept {
+  if (blocked_ == nullptr) return;
+  counters::count(blocked_->ns, worker_.now() - blocked_since_);
+  blocked_ = nullptr;
+}
+
+// A call that waits may have to go on; one that was armed is done.
+void Operation::withdraw() noexcept {
+  blocked_on_.withdraw();
+  if (!waiting_.load(std::memory_order_relaxed)) end_blocked();
+}
+
 }  // namespace faro::shuffle

@@ -30,6 +30,10 @@ class Ownership {
             Alerted alerted)
       : worker_(worker), operation_(operation), doorbell_(doorbell), alerted_(std::move(alerted)) {}
 
+  /// Whose it is, and what the worker's current call is about.
+  const WorkerContext& worker() const noexcept { return worker_; }
+  Operation& operation() const noexcept { return operation_; }
+
   /// Called first by every operation. Checks that the calling thread owns the worker (or takes it)
   /// and handles alerts (failed queries, stops). Errors: wrong_state, session_closed.
   Status enter();

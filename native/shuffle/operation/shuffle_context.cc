@@ -5,8 +5,8 @@
 namespace faro::shuffle {
 
 Outcome ShuffleContext::enter() {
-  if (Status status = gate_.ownership.enter(); !status.ok()) return fail(status);
-  gate_.operation.is_about(*query_, &status_);
+  if (Status status = ownership_.enter(); !status.ok()) return fail(status);
+  operation_.is_about(*query_, &status_);
   if (query_->failed()) {
     drop_rows();
     return fail(query_->cause());

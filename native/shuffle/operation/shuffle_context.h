@@ -13,7 +13,6 @@
 #include "faro/status.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
-#include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/row_format.h"
@@ -22,20 +21,14 @@
 
 namespace faro::shuffle {
 
-/// What calls of a worker go through.
-struct WorkerGate {
-  const WorkerContext& worker;
-  Operation& operation;
-  Ownership& ownership;
-  WaitLoop& wait_loop;
-};
-
 /// Threads: those of the worker.
 class ShuffleContext {
  public:
-  ShuffleContext(const WorkerGate& gate, std::shared_ptr<Query> query, ShuffleSpec spec,
+  ShuffleContext(Ownership& ownership, std::shared_ptr<Query> query, ShuffleSpec spec,
                  StageLists lists, std::shared_ptr<ShuffleCounts> counts)
-      : gate_(gate),
+      : ownership_(ownership),
+        worker_(ownership.worker()),
+        operation_(ownership.operation()),
         query_(std::move(query)),
         spec_(std::move(spec)),
         lists_(std::move(lists)),
@@ -44,28 +37,21 @@ class ShuffleContext {
   ShuffleContext(const ShuffleContext&) = delete;
   ShuffleContext& operator=(const ShuffleContext&) = delete;
 
-  const WorkerContext& worker() const noexcept { return gate_.worker; }
+  const WorkerContext& worker() const noexcept { return worker_; }
   const std::shared_ptr<Query>& query() const noexcept { return query_; }
   const ShuffleSpec& spec() const noexcept {
     return spec_;
   }  // senders and receivers are filled in: never empty
   const StageLists& lists() const noexcept { return lists_; }
   ShuffleCounts& counts() const noexcept { return *counts_; }
-  Operation& operation() noexcept { return gate_.operation; }
+  Operation& operation() noexcept { return operation_; }
   /// Why the last call answered failed.
   const Status& status() const noexcept { return status_; }
 
   /// The first step of every attempt: takes or checks the ownership of the worker, handles alerts, and checks that session
   /// and query are alive.
   Outcome enter();
-  Status enter_worker() { return gate_.ownership.enter(); }
-  /// Runs an attempt once, or until it can be done.
-  template <typename Attempt>
-  Outcome operate(const Attempt& attempt, Wait wait) {
-    if (wait.is_none()) return polled(gate_.wait_loop.run(attempt));
-    if (Status status = gate_.ownership.check_may_wait(wait); !status.ok()) return fail(status);
-    return polled(gate_.wait_loop.wait(attempt, wait));
-  }
+  Status enter_worker() { return ownership_.enter(); }
   /// Where `part` finds no memory, this query fails.
   template <typename Part>
   Status guarded(Part&& part) {
@@ -75,9 +61,6 @@ class ShuffleContext {
       return lack_memory();
     }
   }
-
-  /// Moves on what waits for room in the worker's outgoing rings.
-  void send_queued() { gate_.wait_loop.send_queued(); }
 
   /// Notes in `known` what the engine says its rows are. Errors: invalid_argument if it has said something else before.
   Status name_format(RowFormat& known, std::string_view format, std::string_view what) const;
@@ -108,18 +91,13 @@ class ShuffleContext {
  protected:
   virtual void unreferenced() noexcept = 0;
 
-  const WorkerGate gate_;
+  Ownership& ownership_;
 
  private:
-  /// Counts a call that could not be done, unless it is part of a wait: that counts itself.
-  Outcome polled(Outcome outcome) noexcept {
-    const bool is_blocked = outcome == Outcome::holding ||
-                            (outcome == Outcome::would_wait && !gate_.wait_loop.call_waits());
-    if (is_blocked) operation().blocked_on().count();
-    return outcome;
-  }
   Status lack_memory() noexcept;
 
+  const WorkerContext& worker_;
+  Operation& operation_;
   const std::shared_ptr<Query> query_;
   const ShuffleSpec spec_;
   const StageLists lists_;

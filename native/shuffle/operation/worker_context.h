@@ -23,6 +23,20 @@ struct WorkerContext {
   const base::Settings& settings;
   counters::WorkerCounters& counters;  // written by this worker, read by anyone
 
+  static WorkerContext of(uint32_t local_index, const NodeLife& node,
+                          session::Membership& membership, QueryTable& queries, Overflow& overflow,
+                          const base::Settings& settings) {
+    const uint32_t first_worker = membership.nodes()[membership.node()].first_worker;
+    return {first_worker + local_index,
+            local_index,
+            node,
+            membership,
+            queries,
+            overflow,
+            settings,
+            membership.counters().worker(local_index)};
+  }
+
   base::Nanoseconds now() const noexcept { return membership.clock().now_ns(); }
   const session::Node& own_node() const { return membership.nodes()[membership.node()]; }
 };

@@ -136,7 +136,7 @@ void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameVi
             .of_stage(inbox.stage()));
   }
   stream.finish_seen = true;
-  inboxes_.finish_if_done(inbox, stream);
+  if (stream.ends()) inboxes_.finish(inbox, stream);
   stream.bound = false;
 }
 

@@ -1,14 +1,45 @@
-// InRing: one incoming ring of a worker.
+// InRing: one incoming ring of a worker. FrameNode: a frame that has arrived by one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "shuffle/receive/frame_node.h"
+#include "shuffle/overflow/overflow.h"
 #include "transport/transport.h"
+#include "wire/frame.h"
 
 namespace faro::shuffle {
+
+class Inbox;
+struct InRing;
+
+/// A frame of a shuffle that has arrived and was not yet given back, or several, packed in overflow.
+struct FrameNode {
+  FrameNode* next = nullptr;         // in its stream's queue, or in the pool
+  FrameNode* ring_before = nullptr;  // in its ring's list, while in place and not handed out
+  FrameNode* ring_after = nullptr;
+  InRing* ring = nullptr;  // where the frame lies; null: in overflow
+  Inbox* inbox = nullptr;  // while it is in a queue
+  uint32_t token = 0;      // of the frame in the ring
+  wire::FrameKind kind = wire::FrameKind::data;
+  uint32_t sender = 0;  // worker number
+  uint32_t row_count = 0;
+  uint32_t row_bytes = 0;  // 0: rows have a length each
+  uint64_t payload_bytes = 0;
+  const std::byte* payload = nullptr;  // null: in a file
+  Stored stored;
+
+  /// The bytes of its rows, or of its part of a row.
+  uint64_t bytes_of_rows() const noexcept {
+    return kind == wire::FrameKind::fragment ? payload_bytes - sizeof(wire::FragmentPayload)
+                                             : payload_bytes;
+  }
+};
+
+static_assert(sizeof(FrameNode) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
+              "a node, and what the spill file keeps of a part");
 
 /// What a slot of a ring stands for.
 struct Binding {

@@ -23,7 +23,6 @@
 #include "shuffle/query/row_format.h"
 #include "shuffle/query/shuffle_counts.h"
 #include "shuffle/query/stage_lists.h"
-#include "shuffle/receive/frame_node.h"
 #include "shuffle/receive/in_ring.h"
 #include "wire/frame.h"
 
@@ -57,6 +56,9 @@ class Inbox final : public AwaitedSenders {
     Stored assembly;  // a row that arrives in fragments: as much of it as there is room for yet
     uint64_t assembled_bytes = 0;
     uint64_t whole_bytes = 0;  // of that row, as its sender says
+
+    /// FINISH has come, and every frame was handed out: Inboxes::finish has to count it.
+    bool ends() const noexcept { return finish_seen && !finished && first == nullptr; }
   };
 
   /// `maker`: the node whose worker sent first, or the own one.

@@ -79,8 +79,7 @@ void Inboxes::forget_unopened(uint32_t sender) noexcept {
   }
 }
 
-void Inboxes::finish_if_done(Inbox& inbox, Inbox::Stream& stream) {
-  if (!stream.finish_seen || stream.finished || stream.first != nullptr) return;
+void Inboxes::finish(Inbox& inbox, Inbox::Stream& stream) {
   if (stream.assembly.place != Stored::Place::none) {
     worker_.queries.fail(
         *inbox.query(),

@@ -33,8 +33,8 @@ class Inboxes {
   void forget_unopened(uint32_t sender) noexcept;
   /// Nothing comes any more by the slot that a stream is bound to; `state`: what the slot then stands for.
   void unbind(Inbox::Stream& stream, Binding::State state) noexcept;
-  /// Counts a stream that is finished now: FINISH has come, and every frame was handed out.
-  void finish_if_done(Inbox& inbox, Inbox::Stream& stream);
+  /// Counts a stream that ends.
+  void finish(Inbox& inbox, Inbox::Stream& stream);
   /// The engine has closed its shuffle.
   void close(Inbox& inbox) noexcept;
   /// Lets go of what nobody will ask for any more.

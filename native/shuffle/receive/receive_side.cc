@@ -12,14 +12,14 @@ namespace faro::shuffle {
 static_assert(sizeof(InRing) + 3 * sizeof(void*) <= session::kIncomingLaneRingBytes);
 static_assert(sizeof(Binding) <= session::kLaneSlotBytes);
 
-ReceiveSide::ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop)
+ReceiveSide::ReceiveSide(const WorkerContext& worker, Operation& operation)
     : worker_(worker),
       ready_(worker.membership.ready_set(worker.local_index)),
       frames_(worker),
       inboxes_(worker, frames_),
       agreement_(worker, inboxes_),
       dispatch_(worker, inboxes_, frames_, agreement_),
-      delivery_(worker, operation, wait_loop, inboxes_, frames_),
+      fragments_(worker, operation, frames_),
       spill_(worker, operation, frames_) {}
 
 // The ends of the rings belong to links: LinkLanes sets `transport`.

@@ -10,10 +10,9 @@
 
 #include "ring/ready_set.h"
 #include "shuffle/operation/operation.h"
-#include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
-#include "shuffle/receive/delivery.h"
 #include "shuffle/receive/dispatch.h"
+#include "shuffle/receive/fragments.h"
 #include "shuffle/receive/in_ring.h"
 #include "shuffle/receive/inboxes.h"
 #include "shuffle/receive/received_frames.h"
@@ -29,7 +28,7 @@ namespace faro::shuffle {
 /// Threads: the worker, except where said.
 class ReceiveSide {
  public:
-  ReceiveSide(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop);
+  ReceiveSide(const WorkerContext& worker, Operation& operation);
 
   /// Takes what has arrived in all rings that may have something. Returns whether anything had.
   /// Throws: std::bad_alloc; a frame that there was no memory for waits in its ring.
@@ -63,7 +62,7 @@ class ReceiveSide {
   ReceivedFrames& frames() noexcept { return frames_; }
   const ReceivedFrames& frames() const noexcept { return frames_; }
   StageAgreement& agreement() noexcept { return agreement_; }
-  Delivery& delivery() noexcept { return delivery_; }
+  Fragments& fragments() noexcept { return fragments_; }
 
  private:
   InRing* marked(uint32_t number) const noexcept;
@@ -83,7 +82,7 @@ class ReceiveSide {
   Inboxes inboxes_;
   StageAgreement agreement_;
   Dispatch dispatch_;
-  Delivery delivery_;
+  Fragments fragments_;
   Spill spill_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/planted.h"
 #include "base/return_if_error.h"
@@ -11,10 +12,42 @@ namespace faro::shuffle {
 using base::Plant;
 using base::planted;  // false, except in the test that plants bugs: base/planted.h
 
+FramePool::~FramePool() {
+  while (free_ != nullptr) delete std::exchange(free_, free_->next);
+}
+
+FrameNode* FramePool::take() noexcept {
+  if (free_ == nullptr) return new (std::nothrow) FrameNode;
+  FrameNode* const node = std::exchange(free_, free_->next);
+  --free_count_;
+  node->next = nullptr;
+  return node;
+}
+
+void FramePool::give(FrameNode* node) noexcept {
+  if (free_count_ == kKept) {
+    delete node;
+    return;
+  }
+  *node = FrameNode{};
+  node->next = std::exchange(free_, node);
+  ++free_count_;
+}
+
 FrameNode* ReceivedFrames::take() {
   FrameNode* const node = pool_.take();
   if (node == nullptr) throw std::bad_alloc();
   return node;
+}
+
+bool ReceivedFrames::make_readable(Query& query, FrameNode& node) {
+  if (node.payload != nullptr) return true;
+  if (Status status = worker_.overflow.load(node.stored); !status.ok()) {
+    worker_.queries.fail(query, status);
+    return false;
+  }
+  node.payload = node.stored.memory;
+  return true;
 }
 
 void ReceivedFrames::release(FrameNode* node, bool was_handed_out) noexcept {

@@ -7,10 +7,30 @@
 
 #include "faro/status.h"
 #include "shuffle/operation/worker_context.h"
-#include "shuffle/receive/frame_node.h"
 #include "shuffle/receive/in_ring.h"
 
 namespace faro::shuffle {
+
+/// FrameNodes, some of them kept for reuse. There are as many as frames lie in rings, which those bound
+/// (ring::Consumer::kTracked), and as there are blocks in overflow, where they are counted.
+class FramePool {
+ public:
+  /// Nodes that are kept while nobody needs them.
+  static constexpr uint32_t kKept = 256;
+
+  FramePool() = default;
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
+  /// nullptr: there is no memory for one.
+  FrameNode* take() noexcept;
+  void give(FrameNode* node) noexcept;
+
+ private:
+  FrameNode* free_ = nullptr;
+  uint32_t free_count_ = 0;
+};
 
 /// The frames of one worker. Threads: the worker, except where said.
 class ReceivedFrames {
@@ -29,6 +49,8 @@ class ReceivedFrames {
   /// Gives back the node of a frame whose bytes were released or moved.
   void give(FrameNode* node) noexcept { pool_.give(node); }
 
+  /// Reads rows back that lie in the file. False: they cannot be read, and the query has failed.
+  bool make_readable(Query& query, FrameNode& node);
   /// Releases a frame, in the ring or in overflow, and its node. `handed_out`: the engine had it; else it is dropped.
   void release(FrameNode* node, bool handed_out) noexcept;
   void release_in_ring(InRing& ring, uint32_t token) noexcept;

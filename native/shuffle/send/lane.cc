@@ -192,12 +192,6 @@ Status Lane::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
     write(to, {frame->stored.memory, bytes});
     return Status::Ok();
   }
-  if (base::planted(base::Plant::lost_commit)) {
-    const auto attempt = [&] { return make_room(to, payload, WhenFull::overflow); };
-    const Outcome room = shuffle.operate(attempt, Wait::forever());
-    if (room == Outcome::done) write(to, {frame->stored.memory, bytes});
-    return room == Outcome::failed ? shuffle.status() : Status::Ok();
-  }
   // The row becomes a frame in its own memory: room for the header, then the row's length, then the row.
   std::byte* const at = frame->stored.memory + sizeof(FrameHeader);
   std::memmove(at + sizeof(wire::RowLength), frame->stored.memory, bytes);
@@ -375,7 +369,7 @@ bool Lane::send_first_queued() {
   }
   wire::store_header(place.data, {length, frame.kind, 0, frame.to->stage.slot, row_count, 0});
   ring_->commit(length);
-  lanes_.wait_loop_.progressed();
+  lanes_.operation_.progressed();
   if (!is_large || frame.sent_bytes == frame.row_bytes) --queue_.pop()->to->queued_;
   return true;
 }

@@ -39,7 +39,7 @@ Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage) {
 // Only the worker itself can read a ring to itself. So a call that waits makes room here, or it would wait
 // forever. After a call that only tries, the engine can receive instead.
 bool Lanes::make_room_in_own_ring(Lane& lane) {
-  if (lane.receiver_ != worker_.number || holds_batches() || !wait_loop_.call_waits()) return false;
+  if (lane.receiver_ != worker_.number || holds_batches() || !operation_.call_waits()) return false;
   lane.ring_->post();
   (void)receive_side_.poll();
   return receive_side_.spill_own();
@@ -59,7 +59,7 @@ void Lanes::flush() {
 }
 
 void Lanes::post_open_frames() {
-  if (has_queued()) send_queued();
+  send_queued();
   // Closing a frame can list its lane again, but a lane that is still listed is not added twice.
   size_t kept = 0;
   for (size_t i = 0; i < listed_.size(); ++i) {
@@ -73,6 +73,7 @@ void Lanes::post_open_frames() {
 // --- what is queued
 
 void Lanes::send_queued() {
+  if (!has_queued()) return;
   for (auto& [node, lanes] : lanes_) {
     for (Lane& lane : lanes) lane.send_queued();
   }

@@ -8,7 +8,6 @@
 
 #include "faro/outcome.h"
 #include "shuffle/operation/operation.h"
-#include "shuffle/operation/wait_loop.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
 #include "shuffle/send/lane.h"
@@ -18,12 +17,8 @@ namespace faro::shuffle {
 /// Threads: the worker.
 class Lanes {
  public:
-  Lanes(const WorkerContext& worker, Operation& operation, WaitLoop& wait_loop,
-        ReceiveSide& receive_side)
-      : worker_(worker),
-        operation_(operation),
-        wait_loop_(wait_loop),
-        receive_side_(receive_side) {}
+  Lanes(const WorkerContext& worker, Operation& operation, ReceiveSide& receive_side)
+      : worker_(worker), operation_(operation), receive_side_(receive_side) {}
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
@@ -67,7 +62,6 @@ class Lanes {
 
   const WorkerContext& worker_;
   Operation& operation_;
-  WaitLoop& wait_loop_;
   ReceiveSide& receive_side_;
   std::map<uint32_t, std::vector<Lane>> lanes_;  // by node: receiver on it * rings_per_lane + k
   size_t count_ = 0;

@@ -9,6 +9,7 @@
 #include "shuffle/operation/shuffle_context.h"
 #include "shuffle/receive/inbox.h"
 #include "shuffle/receive/receive_side.h"
+#include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
 
@@ -16,7 +17,8 @@ namespace faro::shuffle {
 class StageReceiver {
  public:
   /// Opens the inbox, which may have rows already.
-  StageReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept;
+  StageReceiver(ShuffleContext& shuffle, WaitLoop& wait_loop, ReceiveSide& side,
+                Inbox& inbox) noexcept;
 
   /// Does what ShuffleReceiver::receive says. `only_sender`: a worker number, or null for any.
   Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait);
@@ -46,9 +48,12 @@ class StageReceiver {
  private:
   Outcome attempt(Batch& batch, const uint32_t* only_sender);
   FrameNode* next_frame(Inbox::Stream* only);
+  FrameNode* queued_frame(Inbox::Stream* only);
+  FrameNode* take_whole(Inbox::Stream& stream);
   Outcome answer_without_frame(Inbox::Stream* only, const uint32_t* only_sender);
 
   ShuffleContext& shuffle_;
+  WaitLoop& wait_loop_;
   ReceiveSide& side_;
   Inbox& inbox_;            // while the shuffle is open
   uint32_t ends_told_ = 0;  // senders whose end of stream the engine was told

@@ -7,7 +7,6 @@
 // frames that nobody receives are spilled (HC-3).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -19,48 +18,33 @@
 #include "ring/waiter.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
+#include "shuffle/operation/shuffle_context.h"
 #include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/receive_side.h"
+#include "shuffle/send/lanes.h"
 
 namespace faro::shuffle {
-
-/// What a worker does for others while it has nothing to do for itself.
-class WorkForOthers {
- public:
-  virtual ~WorkForOthers() = default;
-
-  /// Takes what has arrived in all rings. Returns whether anything did. Throws: std::bad_alloc.
-  virtual bool poll_rings() = 0;
-  /// Moves the queues of the outgoing overflow on.
-  virtual void send_queued() = 0;
-  /// Closes open frames and posts their rings; Transport::flush, by Membership::flush_network, has to follow.
-  virtual void post_open_frames() = 0;
-  /// Tells all read positions.
-  virtual void tell_releases() = 0;
-
-  /// The engine holds batches in place: then it must not wait.
-  virtual bool holds_batches() const noexcept = 0;
-  /// Frames that nobody receives keep a sender waiting; `spill` copies them to overflow, and returns whether it could.
-  virtual bool has_blocked_sender() const noexcept = 0;
-  virtual bool spill() = 0;
-
-  /// When to ask where senders are that have not opened their stage, base::kForever if there is nothing to ask.
-  /// `stalled_since`: the worker has done nothing since.
-  virtual base::Nanoseconds ask_at(base::Nanoseconds stalled_since) const noexcept = 0;
-  virtual void ask(base::Nanoseconds now) = 0;
-};
 
 /// Threads: the worker, except where said.
 class WaitLoop {
  public:
-  WaitLoop(const WorkerContext& worker, Operation& operation, Ownership& ownership,
-           WorkForOthers& others, ring::DoorbellLine& doorbell,
-           std::unique_ptr<ring::Waiter> waiter)
-      : worker_(worker),
-        operation_(operation),
+  WaitLoop(Ownership& ownership, ReceiveSide& receive_side, Lanes& lanes,
+           ring::DoorbellLine& doorbell, std::unique_ptr<ring::Waiter> waiter)
+      : worker_(ownership.worker()),
+        operation_(ownership.operation()),
         ownership_(ownership),
-        others_(others),
+        receive_side_(receive_side),
+        lanes_(lanes),
         doorbell_(&doorbell),
         waiter_(std::move(waiter)) {}
+
+  /// A call of a shuffle: runs an attempt once, or until it can be done.
+  template <typename Attempt>
+  Outcome operate(ShuffleContext& shuffle, const Attempt& attempt, Wait limit) {
+    if (limit.is_none()) return polled(run(attempt));
+    if (Status status = ownership_.check_may_wait(limit); !status.ok()) return shuffle.fail(status);
+    return polled(wait(attempt, limit));
+  }
 
   /// What an attempt is for. A condition of the engine's own that holds does not count as progress of its rows:
   /// a worker that waits for such a condition again and again still drains its rings.
@@ -87,12 +71,12 @@ class WaitLoop {
     }
     if (outcome == Outcome::would_wait) {
       if constexpr (what == For::rows) operation_.blocked_on().call_would_wait();
-      return others_.holds_batches() ? Outcome::holding : Outcome::would_wait;
+      return lanes_.holds_batches() ? Outcome::holding : Outcome::would_wait;
     }
     if constexpr (what == For::rows) {
-      progressed();
-    } else if (operation_.blocked_on().is_published()) {
-      end_sleep();
+      operation_.progressed();
+    } else {
+      operation_.end_published();
     }
     return outcome;
   }
@@ -100,9 +84,9 @@ class WaitLoop {
   /// Tries until the attempt answers something else than would_wait, or the time limit passes.
   template <For what = For::rows, typename Attempt>
   Outcome wait(Attempt&& attempt, Wait wait) {
-    call_waits_ = true;
+    operation_.set_call_waits(true);
     Outcome outcome = run<what>(attempt);
-    if (outcome != Outcome::would_wait) return call_waits_ = false, outcome;
+    if (outcome != Outcome::would_wait) return operation_.set_call_waits(false), outcome;
     const base::Nanoseconds begin = begin_wait(wait);
     while (outcome == Outcome::would_wait) {
       // Step::sleep: the doorbell is armed, so the next run is the last look before it sleeps.
@@ -116,7 +100,7 @@ class WaitLoop {
       if (step == Step::sleep) woken();
     }
     end_wait(begin);
-    call_waits_ = false;
+    operation_.set_call_waits(false);
     return outcome;
   }
 
@@ -126,37 +110,27 @@ class WaitLoop {
   /// that waits until it is done, and may do what only such a call may.
   template <typename Attempt>
   Outcome arm_unless(Attempt&& attempt, base::Nanoseconds& sleep_ns, bool for_call) {
-    call_waits_ = for_call;
+    operation_.set_call_waits(for_call);
     Outcome outcome = run<For::condition>(attempt);
     if (outcome == Outcome::would_wait) {
       arm_for_event_loop();
       outcome = run<For::condition>(attempt);
       if (outcome == Outcome::would_wait) {
-        if (for_call) go_on_blocked(worker_.now());
+        if (for_call) operation_.go_on_blocked(worker_.now());
         sleep_ns = prepare_sleep();
       } else {
         doorbell_.disarm();
         woken();
       }
     }
-    if (outcome != Outcome::would_wait) end_blocked();
-    call_waits_ = false;
+    if (outcome != Outcome::would_wait) operation_.end_blocked();
+    operation_.set_call_waits(false);
     return outcome;
   }
+  /// Moves on what waits for room in outgoing rings.
+  void send_queued();
   /// Ends what arm() began, whether or not the worker slept. Threads: any.
   void woken() noexcept { worker_.membership.worker_wakes(); }
-
-  void send_queued() { others_.send_queued(); }
-
-  void progressed() noexcept {
-    stalled_since_ = 0;
-    if (operation_.blocked_on().is_published()) [[unlikely]]
-      end_sleep();
-  }
-  /// Inside `wait`: nobody but this call can make room in the worker's own rings.
-  bool call_waits() const noexcept { return call_waits_; }
-  /// A call of the worker waits. Threads: any.
-  bool is_waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
 
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
 
@@ -175,28 +149,27 @@ class WaitLoop {
   base::Nanoseconds prepare_sleep();
   void sleep();
   void end_wait(base::Nanoseconds begin);
-  void begin_blocked(base::Nanoseconds now) noexcept;
-  void go_on_blocked(base::Nanoseconds now) noexcept;
-  void end_blocked() noexcept;
-  void end_sleep() noexcept;
+  /// Counts a call that could not be done, unless it is part of a wait: that counts itself.
+  Outcome polled(Outcome outcome) noexcept {
+    const bool is_blocked =
+        outcome == Outcome::holding || (outcome == Outcome::would_wait && !operation_.call_waits());
+    if (is_blocked) operation_.blocked_on().count();
+    return outcome;
+  }
   void publish(base::Nanoseconds due) noexcept;
 
   const WorkerContext& worker_;
   Operation& operation_;
   Ownership& ownership_;
-  WorkForOthers& others_;
+  ReceiveSide& receive_side_;
+  Lanes& lanes_;
   ring::Doorbell doorbell_;
   std::unique_ptr<ring::Waiter> waiter_;
-  std::atomic<bool> waiting_{false};
 
-  bool call_waits_ = false;
-  base::Nanoseconds stalled_since_ = 0;  // 0: not stalled
-  base::Nanoseconds spill_at_ = 0;       // when frames that nobody receives are spilled next
-  base::Nanoseconds drain_delay_ = 0;    // from one spill to the next
+  base::Nanoseconds spill_at_ = 0;     // when frames that nobody receives are spilled next
+  base::Nanoseconds drain_delay_ = 0;  // from one spill to the next
   base::Nanoseconds network_polled_at_ = 0;
   bool network_had_data_ = false;
-  std::shared_ptr<BlockedCounts> blocked_;  // of the shuffle that a call waits for, also armed
-  base::Nanoseconds blocked_since_ = 0;
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_left_ = 0;
 };

@@ -10,9 +10,10 @@
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/send/claimed_row.h"
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
+#include "shuffle/stage/claimed_row.h"
+#include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
 
@@ -20,7 +21,8 @@ namespace faro::shuffle {
 class StageSender {
  public:
   /// `slot`: in all its rings.
-  StageSender(ShuffleContext& shuffle, Lanes& lanes, RowFormat format, uint16_t slot);
+  StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes, RowFormat format,
+              uint16_t slot);
   ~StageSender();
   StageSender(const StageSender&) = delete;
   StageSender& operator=(const StageSender&) = delete;
@@ -88,6 +90,7 @@ class StageSender {
   }
 
   ShuffleContext& shuffle_;
+  WaitLoop& wait_loop_;
   Lanes& lanes_;
   SentStage stage_;
   std::vector<detail::FrameCursor> cursors_;

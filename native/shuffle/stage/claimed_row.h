@@ -9,6 +9,7 @@
 #include "faro/status.h"
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
+#include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
 
@@ -17,7 +18,7 @@ namespace faro::shuffle {
 /// Threads: the worker.
 class ClaimedRow {
  public:
-  explicit ClaimedRow(Lanes& lanes) : lanes_(lanes) {}
+  ClaimedRow(WaitLoop& wait_loop, Lanes& lanes) : wait_loop_(wait_loop), lanes_(lanes) {}
   ClaimedRow(const ClaimedRow&) = delete;
   ClaimedRow& operator=(const ClaimedRow&) = delete;
 
@@ -39,6 +40,7 @@ class ClaimedRow {
   Destination& end() noexcept;
   Status commit_apart(Destination& to, size_t bytes);
 
+  WaitLoop& wait_loop_;
   Lanes& lanes_;
   Destination* to_ = nullptr;
   std::unique_ptr<QueuedFrame> apart_;  // the row, if it lies in no frame

@@ -1,4 +1,4 @@
-#include "shuffle/send/stage_sender.h"
+#include "shuffle/stage/stage_sender.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,13 +13,15 @@ namespace faro::shuffle {
 
 using counters::count;
 
-StageSender::StageSender(ShuffleContext& shuffle, Lanes& lanes, RowFormat format, uint16_t slot)
+StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes,
+                         RowFormat format, uint16_t slot)
     : shuffle_(shuffle),
+      wait_loop_(wait_loop),
       lanes_(lanes),
       stage_{shuffle, std::move(format), slot},
       cursors_(shuffle.spec().receivers.size()),
       frame_rows_(cursors_.size()),
-      claimed_(lanes),
+      claimed_(wait_loop, lanes),
       everyone_(cursors_.size()),
       named_(cursors_.size()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);
@@ -91,13 +93,13 @@ Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wai
                           WhenFull when_full) noexcept {
   // A row for one receiver is a multicast to one.
   const auto attempt = [&] { return attempt_multicast({&receiver, 1}, row, when_full); };
-  return shuffle_.operate(attempt, wait);
+  return wait_loop_.operate(shuffle_, attempt, wait);
 }
 
 Outcome StageSender::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
                                Wait wait) {
   const auto attempt = [&] { return attempt_multicast(receivers, row, WhenFull::overflow); };
-  return shuffle_.operate(attempt, wait);
+  return wait_loop_.operate(shuffle_, attempt, wait);
 }
 
 Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
@@ -189,7 +191,8 @@ Outcome StageSender::flush() noexcept {
 }
 
 Outcome StageSender::finish(Wait wait) {
-  return shuffle_.operate([&] { return attempt_finish(); }, wait);
+  return wait_loop_.operate(
+      shuffle_, [&] { return attempt_finish(); }, wait);
 }
 
 Outcome StageSender::attempt_finish() {
@@ -210,7 +213,7 @@ Outcome StageSender::attempt_finish() {
     }
   }
   shuffle_.worker().membership.flush_network();
-  if (has_queued()) shuffle_.send_queued();
+  if (has_queued()) wait_loop_.send_queued();
   if (has_queued()) return lanes_.blocked_on_queues(*shuffle_.query());
   if (!all) return Outcome::would_wait;
   finish_done_ = true;

@@ -1,4 +1,4 @@
-#include "shuffle/operation/wait_loop.h"
+#include "shuffle/stage/wait_loop.h"
 
 #include "base/planted.h"
 
@@ -33,29 +33,38 @@ bool WaitLoop::look_for_others(bool would_wait) {
     network_polled_at_ = now;
     network_had_data_ = worker_.membership.poll_network();
   }
-  const bool arrived = others_.poll_rings();
-  others_.send_queued();
-  if (stalled_since_ == 0) {
+  const bool arrived = receive_side_.poll();
+  send_queued();
+  const base::Nanoseconds since = operation_.stalled_since();
+  if (since == 0) {
     begin_stall(now);
     return arrived;
   }
-  if (now >= others_.ask_at(stalled_since_)) others_.ask(now);
-  if (!call_waits_ && now - stalled_since_ >= kFlushDelay) {
+  Inboxes& inboxes = receive_side_.inboxes();
+  if (now >= inboxes.ask_at(since)) inboxes.ask(now);
+  if (!operation_.call_waits() && now - since >= kFlushDelay) {
     flush_all();
     if (would_wait) publish(0);
   }
   return spill_if_due(now) || arrived;
 }
 
+// What came for queries that are over meanwhile is dropped, before it could be spilled.
+void WaitLoop::send_queued() {
+  if (!lanes_.has_queued()) return;
+  lanes_.send_queued();
+  receive_side_.inboxes().sweep();
+}
+
 void WaitLoop::begin_stall(base::Nanoseconds now) noexcept {
-  stalled_since_ = now;
+  operation_.stall(now);
   drain_delay_ = worker_.settings.drain_delay_us * 1000;
   spill_at_ = now + drain_delay_;
 }
 
 bool WaitLoop::spill_if_due(base::Nanoseconds now) {
   if (now < spill_at_) return false;
-  const bool spilled = others_.spill();
+  const bool spilled = receive_side_.spill_blocked();
   if (spilled) {
     drain_delay_ =
         std::min(2 * drain_delay_, kDrainDelayGrowth * worker_.settings.drain_delay_us * 1000);
@@ -66,13 +75,13 @@ bool WaitLoop::spill_if_due(base::Nanoseconds now) {
 
 // What has reached its threshold, and all read positions.
 void WaitLoop::start_transfers() {
-  others_.tell_releases();
+  receive_side_.tell_releases();
   worker_.membership.flush_network();
 }
 
 void WaitLoop::flush_all() noexcept {
   try {
-    others_.post_open_frames();
+    lanes_.post_open_frames();
     start_transfers();
   } catch (const std::bad_alloc&) {
     (void)operation_.lack_memory();  // whoever waits sees it at its next attempt
@@ -82,12 +91,11 @@ void WaitLoop::flush_all() noexcept {
 base::Nanoseconds WaitLoop::begin_wait(Wait wait) {
   const base::Nanoseconds begin = worker_.now();
   count(worker_.counters.waits);
-  waiting_.store(true, std::memory_order_relaxed);
   deadline_ = wait.is_forever()
                   ? base::kForever
                   : base::deadline_after(begin, static_cast<uint64_t>(wait.limit().count()));
   yields_left_ = static_cast<uint32_t>(worker_.settings.wait_yields);
-  begin_blocked(begin);
+  operation_.begin_wait(begin);
   return begin;
 }
 
@@ -134,8 +142,9 @@ base::Nanoseconds WaitLoop::prepare_sleep() {
     if (due != base::kForever) at_most = std::min(at_most, due > now ? due - now : if_past);
   };
   not_after(deadline_, 0);
-  if (others_.has_blocked_sender()) not_after(spill_at_, 1);
-  not_after(others_.ask_at(stalled_since_ != 0 ? stalled_since_ : now), 1);
+  if (receive_side_.has_blocked_sender()) not_after(spill_at_, 1);
+  const base::Nanoseconds since = operation_.stalled_since();
+  not_after(receive_side_.inboxes().ask_at(since != 0 ? since : now), 1);
   count(worker_.counters.sleeps);
   publish(now + at_most);
   return at_most;
@@ -145,38 +154,14 @@ void WaitLoop::sleep() { waiter_->sleep(doorbell_, prepare_sleep()); }
 
 void WaitLoop::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();
-  if (operation_.blocked_on().is_published()) operation_.blocked_on().withdraw();
   count(worker_.counters.blocked_ns, worker_.now() - begin);
-  end_blocked();
-  waiting_.store(false, std::memory_order_release);
-}
-
-// A call that is armed again without progress still waits for the same.
-void WaitLoop::go_on_blocked(base::Nanoseconds now) noexcept {
-  if (blocked_ == nullptr || operation_.blocked_on().counts() != blocked_.get()) begin_blocked(now);
-}
-
-void WaitLoop::begin_blocked(base::Nanoseconds now) noexcept {
-  end_blocked();
-  blocked_ = operation_.blocked_on().count();
-  blocked_since_ = now;
-}
-
-void WaitLoop::end_blocked() noexcept {
-  if (blocked_ == nullptr) return;
-  count(blocked_->ns, worker_.now() - blocked_since_);
-  blocked_ = nullptr;
-}
-
-// There was progress. A call that waits may have to go on; one that was armed is done.
-void WaitLoop::end_sleep() noexcept {
-  operation_.blocked_on().withdraw();
-  if (!waiting_.load(std::memory_order_relaxed)) end_blocked();
+  operation_.end_wait();
 }
 
 void WaitLoop::publish(base::Nanoseconds due) noexcept {
   // Not stalled: just now a queue moved on.
-  operation_.blocked_on().publish(stalled_since_ != 0 ? stalled_since_ : worker_.now(), due);
+  const base::Nanoseconds since = operation_.stalled_since();
+  operation_.blocked_on().publish(since != 0 ? since : worker_.now(), due);
 }
 
 }  // namespace faro::shuffle

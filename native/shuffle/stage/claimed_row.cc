@@ -1,11 +1,12 @@
 // Rows that the engine writes in place before they are sent: ClaimedRow, StageSender's part of it, and faro::RowClaim over that.
-#include "shuffle/send/claimed_row.h"
+#include "shuffle/stage/claimed_row.h"
 
 #include <utility>
 
 #include "base/error.h"
+#include "base/planted.h"
 #include "faro/sender.h"
-#include "shuffle/send/stage_sender.h"
+#include "shuffle/stage/stage_sender.h"
 
 namespace faro::shuffle {
 
@@ -61,6 +62,14 @@ Status ClaimedRow::commit_apart(Destination& to, size_t bytes) {
     count(to.stage.shuffle.worker().counters.rows_dropped);
     return Status::Ok();
   }
+  if (base::planted(base::Plant::lost_commit)) {
+    ShuffleContext& shuffle = to.stage.shuffle;
+    const auto framed = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
+    const auto attempt = [&] { return to.lane.make_room(to, framed, WhenFull::overflow); };
+    const Outcome room = wait_loop_.operate(shuffle, attempt, Wait::forever());
+    if (room == Outcome::done) to.lane.write(to, {row->stored.memory, bytes});
+    return room == Outcome::failed ? shuffle.status() : Status::Ok();
+  }
   if (!to.lane.is_large(to, bytes)) return to.lane.send_shrunk(std::move(row), bytes);
   to.lane.send_large(std::move(row), bytes);
   return Status::Ok();
@@ -81,14 +90,14 @@ void ClaimedRow::abort() noexcept {
 
 Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data, true); };
-  return shuffle_.operate(attempt, wait);
+  return wait_loop_.operate(shuffle_, attempt, wait);
 }
 
 Outcome StageSender::make_room(uint32_t receiver, size_t bytes, std::span<std::byte>& data,
                                Wait wait) {
   data = {};
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data, false); };
-  return shuffle_.operate(attempt, wait);
+  return wait_loop_.operate(shuffle_, attempt, wait);
 }
 
 // `in_frame`: a row that goes into a frame is claimed, too.

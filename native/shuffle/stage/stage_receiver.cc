@@ -1,4 +1,4 @@
-#include "shuffle/receive/stage_receiver.h"
+#include "shuffle/stage/stage_receiver.h"
 
 #include <fmt/format.h>
 
@@ -6,14 +6,18 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/planted.h"
+#include "faro/batch.h"
+#include "faro/receiver.h"
 #include "shuffle/operation/file_warning.h"
 
 namespace faro::shuffle {
 
 using counters::count;
 
-StageReceiver::StageReceiver(ShuffleContext& shuffle, ReceiveSide& side, Inbox& inbox) noexcept
-    : shuffle_(shuffle), side_(side), inbox_(inbox) {
+StageReceiver::StageReceiver(ShuffleContext& shuffle, WaitLoop& wait_loop, ReceiveSide& side,
+                             Inbox& inbox) noexcept
+    : shuffle_(shuffle), wait_loop_(wait_loop), side_(side), inbox_(inbox) {
   inbox_.senders = &shuffle.spec().senders;
   inbox_.row_bytes = shuffle.spec().row_bytes;
   inbox_.open = true;
@@ -28,7 +32,8 @@ Status StageReceiver::receive_as(std::string_view format) {
 
 Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait wait) {
   batch.release();
-  return shuffle_.operate([&] { return attempt(batch, only_sender); }, wait);
+  return wait_loop_.operate(
+      shuffle_, [&] { return attempt(batch, only_sender); }, wait);
 }
 
 Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
@@ -60,9 +65,42 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
 }
 
 FrameNode* StageReceiver::next_frame(Inbox::Stream* only) {
-  shuffle_.send_queued();  // HC-5: what can be sent goes before more is taken in
-  if (FrameNode* const node = side_.delivery().next(inbox_, only)) return node;
-  return side_.poll() ? side_.delivery().next(inbox_, only) : nullptr;
+  wait_loop_.send_queued();  // HC-5: what can be sent goes before more is taken in
+  if (FrameNode* const node = queued_frame(only)) return node;
+  return side_.poll() ? queued_frame(only) : nullptr;
+}
+
+// The next frame of a stream; if `only` is null that of any, and streams take turns. Null if none can be handed out now, or
+// the query has failed.
+FrameNode* StageReceiver::queued_frame(Inbox::Stream* only) {
+  for (;;) {
+    Inbox::Stream* const stream = only == nullptr          ? inbox_.active()
+                                  : only->first != nullptr ? only
+                                                           : nullptr;
+    if (stream == nullptr || shuffle_.query()->failed()) return nullptr;
+    const bool is_fragment = stream->first->kind == wire::FrameKind::fragment;
+    FrameNode* const node =
+        is_fragment ? side_.fragments().assemble(inbox_, *stream) : take_whole(*stream);
+    if (node == nullptr) {
+      // The rest of the row has not come: other senders' turn. Else nothing can be read, or assembled, now.
+      if (is_fragment && stream->first == nullptr) continue;
+      return nullptr;
+    }
+    if (stream->ends()) side_.inboxes().finish(inbox_, *stream);
+    return node;
+  }
+}
+
+FrameNode* StageReceiver::take_whole(Inbox::Stream& stream) {
+  FrameNode* const node = stream.first;
+  ReceivedFrames& frames = side_.frames();
+  if (!frames.make_readable(*shuffle_.query(), *node)) return nullptr;
+  inbox_.pop(stream);
+  if (node->ring == nullptr) return node;
+  node->ring->unlink(node);
+  if (base::planted(base::Plant::read_position_too_early))
+    frames.release_in_ring(*node->ring, node->token);
+  return node;
 }
 
 Outcome StageReceiver::answer_without_frame(Inbox::Stream* only, const uint32_t* only_sender) {
@@ -152,3 +190,57 @@ void StageReceiver::close() noexcept {
 }
 
 }  // namespace faro::shuffle
+
+// ------------------------------------------------------------------- faro::ShuffleReceiver, Batch
+
+namespace faro {
+
+// --- Batch
+
+void Batch::release_frame() noexcept { receiver_->release(*this); }
+
+void Batch::end() noexcept {
+  if (!receiver_->forked()) release_frame();
+}
+
+Status Batch::detach() { return frame_ == nullptr ? Status::Ok() : receiver_->detach(*this); }
+
+void Batch::fail_query_by_width(size_t bytes) const noexcept {
+  if (frame_ != nullptr) receiver_->fail_by_width(row_bytes_, bytes);
+}
+
+Batch::RowRange Batch::each_row() const noexcept {
+  RowIterator first;
+  first.at_ = data_;
+  first.end_ = data_ + bytes_;
+  first.row_bytes_ = row_bytes_;
+  if (row_bytes_ == 0) {
+    first.left_ = row_count_ + 1;  // load() takes one
+    first.load();
+  } else {
+    first.left_ = row_count_;
+    first.row_ = {data_, row_bytes_};
+  }
+  return {first, RowIterator()};
+}
+
+// --- ShuffleReceiver
+
+Outcome ShuffleReceiver::receive(Batch& batch, Wait wait) const {
+  return receiver_ == nullptr ? Outcome::failed : receiver_->receive(batch, nullptr, wait);
+}
+
+Outcome ShuffleReceiver::receive_from(uint32_t sender, Batch& batch, Wait wait) const {
+  return receiver_ == nullptr ? Outcome::failed : receiver_->receive(batch, &sender, wait);
+}
+
+Outcome ShuffleReceiver::stop() const {
+  return receiver_ == nullptr ? Outcome::failed : receiver_->stop();
+}
+
+Status ShuffleReceiver::status() const {
+  return receiver_ == nullptr ? Status(Code::closed, "the receiver is of no shuffle")
+                              : receiver_->status();
+}
+
+}  // namespace faro

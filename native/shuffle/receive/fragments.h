@@ -1,0 +1,32 @@
+// Fragments: puts rows together that are larger than a frame.
+#pragma once
+
+#include "shuffle/operation/operation.h"
+#include "shuffle/operation/worker_context.h"
+#include "shuffle/receive/inbox.h"
+#include "shuffle/receive/received_frames.h"
+
+namespace faro::shuffle {
+
+/// Threads: the worker.
+class Fragments {
+ public:
+  Fragments(const WorkerContext& worker, Operation& operation, ReceivedFrames& frames)
+      : worker_(worker), operation_(operation), frames_(frames) {}
+
+  /// Takes the fragments that a stream has. Answers the finished row as a frame of its own; null if the next one has not come, or
+  /// has no room, or the query has failed.
+  FrameNode* assemble(Inbox& inbox, Inbox::Stream& stream);
+
+ private:
+  bool continues_row(const Inbox& inbox, const Inbox::Stream& stream, const FrameNode& node) const;
+  bool make_room(Inbox& inbox, Inbox::Stream& stream, const FrameNode& node);
+  bool append_first(Inbox& inbox, Inbox::Stream& stream);
+  FrameNode* finish_row(Inbox::Stream& stream, uint32_t sender);
+
+  const WorkerContext& worker_;
+  Operation& operation_;
+  ReceivedFrames& frames_;
+};
+
+}  // namespace faro::shuffle
