@@ -1,4 +1,4 @@
-// For how long a link stays that somebody has asked for, by a clock that the test sets.
+// Peers that somebody waits for, and for how long a link stays that was asked for, by a clock that the test sets.
 #include "session/peers.h"
 
 #include <gtest/gtest.h>
@@ -47,9 +47,19 @@ TEST_F(AwaitedPeersTest, keeps_it_from_when_it_has_come) {
   (void)peers_.on(1, Peers::Event::up, 7);
   (void)peers_.on(1, Peers::Event::opened);
   waiting.join();
+  EXPECT_TRUE(peers_.awaited().empty());
   EXPECT_TRUE(peers_.is_asked_for(1));
   clock_.advance(kKeep);
   EXPECT_FALSE(peers_.is_asked_for(1));
+}
+
+TEST_F(AwaitedPeersTest, are_awaited_no_more_when_the_session_closes) {
+  std::thread waiting(
+      [&] { EXPECT_EQ(peers_.await(1, Wait::forever(), {}).code(), Code::session_closed); });
+  while (peers_.awaited().empty()) std::this_thread::yield();
+  peers_.close();
+  waiting.join();
+  EXPECT_TRUE(peers_.awaited().empty());
 }
 
 TEST_F(AwaitedPeersTest, keeps_nothing_for_a_node_that_was_removed) {

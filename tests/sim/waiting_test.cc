@@ -280,7 +280,8 @@ TEST(Waiting, turns_with_work_of_their_own_do_not_keep_rows_from_being_spilled) 
     ASSERT_TRUE(worker.ready_descriptor().ok());
     Batch batch;
     bool has_row = false;
-    while (!has_row) {
+    for (int turns = 0; !has_row; ++turns) {
+      ASSERT_LT(turns, 1'000'000) << "the rows before it are not spilled";
       const auto turn = [&] {
         has_row = wanted.receiver()->receive(batch, Wait::none()) == Outcome::done;
         return true;
