@@ -367,12 +367,13 @@ Status check_cluster(const Config& config, Settings& settings) {
     return invalid("cluster.node = {} but cluster.nodes has {} entries (0 … {})", settings.node,
                    named, named - 1);
   }
-  if (settings.nodes_change()) FARO_RETURN_IF_ERROR(complete_addresses(settings));
+  const bool has_limit = settings.node_limit > 0;
+  if (has_limit) FARO_RETURN_IF_ERROR(complete_addresses(settings));
   const size_t node_count = settings.node_addresses.size();
   std::set<std::string> seen;
   for (size_t i = 0; i < node_count; ++i) {
     const std::string& address = settings.node_addresses[i];
-    if (address.empty() && settings.nodes_change()) continue;
+    if (address.empty() && has_limit) continue;
     FARO_RETURN_IF_ERROR(check_address("cluster.nodes", address, fmt::format(" (node {})", i)));
     const bool any_port = address.size() > 2 && address.compare(address.size() - 2, 2, ":0") == 0;
     if (!any_port && !seen.insert(address).second) {
@@ -380,7 +381,7 @@ Status check_cluster(const Config& config, Settings& settings) {
     }
   }
   const std::vector<std::string> workers = split(settings.workers);
-  if (workers.size() != 1 && settings.nodes_change()) {
+  if (workers.size() != 1 && has_limit) {
     return invalid("cluster.workers = {} has {} numbers; with cluster.node_limit it has one",
                    settings.workers, workers.size());
   }

@@ -32,8 +32,6 @@ struct Settings {
 
   /// Numbers that nodes can have.
   uint32_t node_count() const { return static_cast<uint32_t>(workers_per_node.size()); }
-  /// Nodes can be added and removed.
-  bool nodes_change() const { return node_limit > 0; }
 
   /// Validates `config` and freezes it. Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve(const Config& config);

@@ -91,7 +91,7 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
   const uint64_t lanes = places[static_cast<uint32_t>(Section::outgoing)].offset;
   const uint64_t behind_lanes = places[static_cast<uint32_t>(Section::queries)].offset;
   FARO_RETURN_IF_ERROR(memory.reserve(behind_lanes, size));  // the file has its size from here on
-  FARO_RETURN_IF_ERROR(memory.reserve(0, shape.lanes_on_demand ? lanes : behind_lanes));
+  FARO_RETURN_IF_ERROR(memory.reserve(0, lanes));
   fill(memory.data(), shape, now);
   FARO_RETURN_IF_ERROR(memory.name());
   return std::unique_ptr<CounterFile>(new CounterFile(std::move(memory)));

@@ -23,7 +23,6 @@ struct Shape {
   uint32_t rings_per_lane = 0;
   uint64_t ring_bytes = 0;
   uint64_t threshold_bytes = 0;
-  bool lanes_on_demand = false;  ///< take no room in the file until they are used (reserve_lanes)
 
   uint32_t local_workers() const { return workers_per_node[node]; }
   uint32_t worker_count() const;
@@ -50,7 +49,7 @@ class CounterFile {
   void remove_name() noexcept { memory_.remove_name(); }
   std::span<const std::byte> memory() const noexcept { return {memory_.data(), memory_.bytes()}; }
 
-  /// Room for the lanes to and from the workers of a node, where they are made on demand; once. Only then may they count.
+  /// Room for the lanes to and from these workers, which take none before. Only then may they count. Repeatable.
   /// Errors: system_error (the folder cannot take it). Threads: one at a time.
   Status reserve_lanes(uint32_t first_worker, uint32_t worker_count);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "base/each.h"
 #include "base/error.h"
@@ -108,28 +109,28 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
 void NodeCore::start(const NodeEnvironment& environment) {
   shuffle::QueryTable::Shape shape;
   shape.node = membership_->node();
-  shape.nodes_change = settings_.nodes_change();
   for (const session::Node& node : membership_->nodes()) {
-    shape.incarnations.push_back(peers().incarnation(node.number));
-    shape.node_names.push_back(node.name);
-    shape.first_worker.push_back(node.first_worker);
-    shape.worker_count.push_back(node.worker_count);
+    shape.nodes.push_back({node.name, node.first_worker, node.worker_count, node.wanted_for_good,
+                           peers().incarnation(node.number)});
   }
-  const uint32_t local_workers = shape.worker_count[shape.node];
-  left_ = base::error(Code::peer_lost, "{} closed its session", shape.node_names[shape.node]);
+  // "All workers" would be others on each node if these were not the same everywhere.
+  if (!peers().topology().check_changing().ok()) {
+    shape.default_workers.resize(membership_->worker_count());
+    std::iota(shape.default_workers.begin(), shape.default_workers.end(), 0u);
+  }
+  const session::Node& self = membership_->nodes()[shape.node];
+  left_ = base::error(Code::peer_lost, "{} closed its session", self.name);
   overflow_.show_in(membership_->counters().node());
   const shuffle::QueryTimeouts timeouts{.unopened_ns = settings_.unopened_timeout_ms * 1'000'000,
                                         .link_ns = settings_.connect_timeout_ms * 1'000'000,
                                         .idle_ns = settings_.link_idle_ms * 1'000'000};
-  const std::vector<uint64_t> linked = shape.incarnations;
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this, timeouts);
   for (const session::Node& node : membership_->nodes()) {
-    const bool is_known = settings_.nodes_change() && peers().has(node.number);
-    if (is_known && linked[node.number] == 0) queries_->on_node_added(node.number);
+    if (peers().has(node.number)) queries_->on_node_added(node.number);
   }
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
-  life_.begin(weak_from_this(), membership_->nodes()[membership_->node()].name);
-  for (uint32_t w = 0; w < local_workers; ++w) {
+  life_.begin(weak_from_this(), self.name);
+  for (uint32_t w = 0; w < self.worker_count; ++w) {
     workers_.push_back(std::make_unique<shuffle::LocalWorker>(
         shuffle::WorkerContext::of(w, life_, *membership_, *queries_, overflow_, settings_),
         ready_watch_, environment.make_waiter()));

@@ -22,9 +22,8 @@ links::Refusal mismatch(std::string text, bool ends_open = true) {
 
 wire::Hello hello_of(const base::Settings& settings) {
   wire::Hello hello;
-  hello.head.features = wire::kSigns;
+  hello.head.features = wire::kSigns | wire::kRests;
   if (settings.link_mend_ms != 0) hello.head.features |= wire::kMends | wire::kMendsVerbs;
-  if (settings.nodes_change()) hello.head.features |= wire::kRests;
   hello.head.node = static_cast<uint32_t>(settings.node);
   hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
   hello.node_count = settings.node_count();

@@ -70,8 +70,8 @@ void ClusterMembership::want_link(uint32_t node) {
 
 bool ClusterMembership::may_rest(uint32_t node) const {
   const links::Link* const link = links_.find(node);
-  return settings_.nodes_change() && link != nullptr && link->state().is(links::LinkState::up) &&
-         (link->peer().head.features & wire::kRests) != 0;
+  return !topology_.node(node).wanted_for_good && link != nullptr &&
+         link->state().is(links::LinkState::up) && (link->peer().head.features & wire::kRests) != 0;
 }
 
 void ClusterMembership::fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,

@@ -6,26 +6,26 @@ namespace faro::session {
 
 // One whose port is not known has to come by itself.
 void LinkWants::dial(uint32_t peer) {
-  const bool is_dialled = peers_.topology().dials(peer) || settings_.nodes_change();
-  if (is_dialled && !has_any_port(peers_.address(peer))) diallers_.add(peer, peers_.address(peer));
+  if ((peers_.topology().dials(peer) || !is_wanted_for_good(peer)) &&
+      !has_any_port(peers_.address(peer)))
+    diallers_.add(peer, peers_.address(peer));
 }
 
 void LinkWants::begin_opening() {
-  if (settings_.nodes_change() && settings_.wait_for == "none") return;
-  peers_.for_each_peer([&](uint32_t peer) { dial(peer); });
+  peers_.for_each_wanted_at_open([&](uint32_t peer) { dial(peer); });
 }
 
 void LinkWants::end_opening() {
-  if (!settings_.nodes_change()) return;
   // A node that is missing for the others may only not be linked with them.
   peers_.for_each_peer([&](uint32_t peer) {
+    if (is_wanted_for_good(peer)) return;
     diallers_.remove(peer);
     if (settings_.wait_for == "all") want(peer);
   });
 }
 
 void LinkWants::want(uint32_t peer) {
-  if (!settings_.nodes_change()) return;
+  if (is_wanted_for_good(peer)) return;
   const bool is_new = peers_.wanted_until(peer) == 0;
   peers_.want(peer, base::deadline_after(clock_.now_ns(),
                                          settings_.connect_timeout_ms * base::kMillisecond));

@@ -1,5 +1,5 @@
-// LinkWants: which nodes are dialled. With a fixed list each node dials those with lower numbers, for as long as
-// its session is open. Where nodes come and go, a node is dialled while somebody needs the link with it: one with a higher
+// LinkWants: which nodes are dialled. Each node dials those that it wants for good and that have lower numbers, for as long as
+// its session is open. Another node is dialled while somebody needs the link with it: one with a higher
 // number, too, which does not admit this node then, but dials it.
 #pragma once
 
@@ -25,11 +25,11 @@ class LinkWants {
         clock_(network.reactor().clock()),
         diallers_(owner, network, identity, links) {}
 
-  /// The session opens, and waits for its peers (connect.wait_for), or their list is fixed.
+  /// The session opens.
   void begin_opening();
   /// The session is open.
   void end_opening();
-  /// The peer is wanted for connect.timeout_ms from now on. No effect with a fixed list.
+  /// The peer is wanted for connect.timeout_ms from now on, if it is not for good.
   void want(uint32_t peer);
   /// The peer is not to be linked any more.
   void forget(uint32_t peer);
@@ -42,6 +42,9 @@ class LinkWants {
   base::Nanoseconds next_deadline() const;
 
  private:
+  bool is_wanted_for_good(uint32_t peer) const {
+    return peers_.topology().node(peer).wanted_for_good;
+  }
   void dial(uint32_t peer);
 
   const base::Settings& settings_;

@@ -111,7 +111,7 @@ class Membership {
   /// is refused from then on.
   /// Threads: any. Blocks: never.
   virtual void let_go(uint32_t node) = 0;
-  /// Where nodes come and go: has a link made with this one, for connect.timeout_ms from now on, if
+  /// Has a link made with a node that is not wanted for good, for connect.timeout_ms from now on, if
   /// there is none. The one of both with the higher number dials; the other one asks it to.
   /// on_peer_joined follows. Threads: any. Blocks: never.
   virtual void want_link(uint32_t node) = 0;

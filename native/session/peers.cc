@@ -30,9 +30,7 @@ Peers::Peers(const base::Settings& settings, const Topology& topology, const bas
 
 Status Peers::check_changing() const {
   if (is_closed()) return Status(Code::session_closed, "the session was closed");
-  if (settings_.nodes_change()) return Status::Ok();
-  return Status(Code::wrong_state,
-                "cluster.node_limit = 0: the nodes of this session are those of cluster.nodes");
+  return topology_.check_changing();
 }
 
 // Whether the number is one that can be given and taken.
@@ -326,7 +324,8 @@ Status Peers::check_process(uint32_t node, uint64_t incarnation) const {
 std::string Peers::host(uint32_t node) const { return transport::tcp::host_of(address(node)); }
 
 std::string Peers::full_name(uint32_t node) const {
-  if (node == topology_.self() || !settings_.nodes_change()) return topology_.node(node).name;
+  if (node == topology_.self() || topology_.node(node).wanted_for_good)
+    return topology_.node(node).name;
   return fmt::format("node {} ({})", node, address(node));
 }
 

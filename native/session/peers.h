@@ -155,6 +155,14 @@ class Peers {
     for_each_peer([&](uint32_t) { ++count; });
     return count;
   }
+  /// Those that are linked when the session opens: which are wanted for good, or waited for (connect.wait_for).
+  template <typename Visit>
+  void for_each_wanted_at_open(Visit&& visit) const {
+    const bool waits = settings_.wait_for != "none";
+    for_each_peer([&](uint32_t node) {
+      if (waits || topology_.node(node).wanted_for_good) visit(node);
+    });
+  }
 
  private:
   enum class Order : uint8_t { none, add, remove };  // that the network thread has not carried out

@@ -60,8 +60,9 @@ Resources::Resources(const base::Settings& settings, const Peers& peers, links::
 uint64_t Resources::fixed_memory_bytes() const {
   const ring::Layout own = topology_.outgoing(topology_.self());
   uint64_t counters = counters::CounterFile::bytes(counter_shape());
-  // Where nodes change all have the same number of workers, and their lanes count when they are linked.
-  if (settings_.nodes_change()) counters -= (topology_.size() - 1) * lane_counter_bytes(own);
+  for (uint32_t node = 0; node < topology_.size(); ++node) {
+    if (node != topology_.self()) counters -= lane_bytes_on_demand(node);
+  }
   return transport::shm::local_link_bytes(own) + lane_state_bytes(settings_, own, own) + counters +
          (sizeof(ring::DoorbellLine) + ring::ReadySet::bytes(ready_groups())) * workers_.size();
 }
@@ -74,17 +75,13 @@ uint32_t Resources::ready_groups() const {
 }
 
 uint32_t Resources::descriptors() const {
-  return links::kDescriptorsPerSession +
-         (links_at_open() ? links::kDescriptorsPerLink * peers_.peer_count() : 0);
+  uint32_t descriptors = links::kDescriptorsPerSession;
+  peers_.for_each_wanted_at_open([&](uint32_t) { descriptors += links::kDescriptorsPerLink; });
+  return descriptors;
 }
 
 uint64_t Resources::lane_bytes_on_demand(uint32_t node) const {
-  return settings_.nodes_change() ? lane_counter_bytes(topology_.outgoing(node)) : 0;
-}
-
-// Else links are made, and checked, when queries need them.
-bool Resources::links_at_open() const {
-  return !settings_.nodes_change() || settings_.wait_for != "none";
+  return topology_.node(node).wanted_for_good ? 0 : lane_counter_bytes(topology_.outgoing(node));
 }
 
 Status Resources::check(const links::Need& need) const {
@@ -94,11 +91,11 @@ Status Resources::check(const links::Need& need) const {
       network_.wants_thread() ? links::machine_limits() : links::MachineLimits{});
 }
 
+// Other links are checked when queries need them.
 Status Resources::check_least_need(const links::Transports& transports) const {
   links::Need need{
       .memory_bytes = fixed_memory_bytes(), .descriptors = descriptors(), .pinned_bytes = 0};
-  if (!links_at_open()) return check(need);
-  peers_.for_each_peer([&](uint32_t node) {
+  peers_.for_each_wanted_at_open([&](uint32_t node) {
     LinkNeed least{UINT64_MAX, UINT64_MAX};
     for (const transport::Transport* each : transports.usable()) {
       LinkNeed one;
@@ -112,8 +109,8 @@ Status Resources::check_least_need(const links::Transports& transports) const {
   return check(need);
 }
 
-// Nodes that are fixed return one by one, and a worker may still keep the link of a former process. Where nodes are added, what
-// all links take is limited.
+// What the links of nodes that are wanted for good take was checked when the session opened: they return one by one, and a worker
+// may still keep the link of a former process. What all others take is limited.
 Result<std::shared_ptr<links::MemoryBudget::Share>> Resources::take_link(uint32_t node,
                                                                          const LinkNeed& need,
                                                                          bool checks_room) {
@@ -121,7 +118,7 @@ Result<std::shared_ptr<links::MemoryBudget::Share>> Resources::take_link(uint32_
   const links::Need one{.memory_bytes = need.memory_bytes + lane_bytes_on_demand(node),
                         .descriptors = links::kDescriptorsPerLink,
                         .pinned_bytes = need.pinned_bytes};
-  if (checks_room && settings_.nodes_change()) return budget_->take(one);
+  if (checks_room && !topology_.node(node).wanted_for_good) return budget_->take(one);
   if (checks_room) FARO_RETURN_IF_ERROR(check(one));
   return std::make_shared<links::MemoryBudget::Share>(budget_, one);
 }
@@ -145,8 +142,9 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
     const links::MachineLimits machine = links::machine_limits();
     for (const Status& fits :
          {links::check_overflow(taken_.memory_bytes, settings_.overflow_memory_bytes, machine),
-          links::check_budget(settings_.nodes_change() ? settings_.memory_limit_bytes : 0,
-                              machine)}) {
+          topology_.check_changing().ok()
+              ? links::check_budget(settings_.memory_limit_bytes, machine)
+              : Status::Ok()}) {
       if (!fits.ok()) base::log(LogLevel::warning, "{}: {}", topology_.own().name, fits.message());
     }
   }
@@ -154,7 +152,6 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
       budget_,
       links::Need{.memory_bytes = fixed_memory_bytes(), .descriptors = 0, .pinned_bytes = 0});
   FARO_RETURN_IF_ERROR(make_counters());
-  FARO_RETURN_IF_ERROR(reserve_lanes(topology_.self()));
   FARO_RETURN_IF_ERROR(start_metrics());
   FARO_ASSIGN_OR_RETURN(
       doorbells_, transport::shm::NodeDoorbells::make(static_cast<uint32_t>(workers_.size())));
@@ -185,7 +182,6 @@ counters::Shape Resources::counter_shape() const {
   shape.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
   shape.ring_bytes = settings_.ring_bytes;
   shape.threshold_bytes = settings_.threshold_bytes;
-  shape.lanes_on_demand = settings_.nodes_change();
   return shape;
 }
 
@@ -195,22 +191,32 @@ Status Resources::make_counters() {
   const base::Nanoseconds now = network_.reactor().clock().now_ns();
   // Simulated nodes are not shown to other processes.
   const std::string folder = network_.wants_thread() ? settings_.counters_folder : "";
-  auto made = counters::CounterFile::make(counter_shape(), folder, now);
+  auto made = make_counter_file(folder, now);
   if (made.status().code() == Code::config_invalid && folder != Config().get("counters.folder")) {
     return made.status();
   }
   if (!made.ok() && !folder.empty()) {
     base::log(LogLevel::warning, "{}: {} (counters.folder); faro stat will not see this node",
               topology_.own().name, made.status().message());
-    made = counters::CounterFile::make(counter_shape(), "", now);
+    made = make_counter_file("", now);
   }
   if (!made.ok()) return made.status();
   counters_ = std::move(made.value());
   return Status::Ok();
 }
 
+Result<std::unique_ptr<counters::CounterFile>> Resources::make_counter_file(
+    const std::string& folder, base::Nanoseconds now) const {
+  FARO_ASSIGN_OR_RETURN(auto file, counters::CounterFile::make(counter_shape(), folder, now));
+  for (const Node& node : topology_.nodes()) {
+    if (node.wanted_for_good || node.number == topology_.self())
+      FARO_RETURN_IF_ERROR(file->reserve_lanes(node.first_worker, node.worker_count));
+  }
+  return file;
+}
+
+// Repeatable: it takes nothing more then.
 Status Resources::reserve_lanes(uint32_t number) {
-  if (!settings_.nodes_change()) return Status::Ok();
   const Node& node = topology_.node(number);
   return counters_->reserve_lanes(node.first_worker, node.worker_count);
 }

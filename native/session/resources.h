@@ -98,10 +98,11 @@ class Resources {
   uint64_t fixed_memory_bytes() const;
   uint32_t ready_groups() const;
   uint32_t descriptors() const;
-  bool links_at_open() const;
   Status check(const links::Need& need) const;
   counters::Shape counter_shape() const;
   Status make_counters();
+  Result<std::unique_ptr<counters::CounterFile>> make_counter_file(const std::string& folder,
+                                                                   base::Nanoseconds now) const;
   Status reserve_lanes(uint32_t node);
   Status start_metrics();
   void make_ready_sets();

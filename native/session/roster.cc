@@ -290,7 +290,7 @@ std::optional<links::Refusal> Roster::judge(const wire::Hello& hello, const std:
   if (opening_ != nullptr && opening_->failed()) return opening_->refusal();
   if (!linking()) return closed_refusal(identity_);
   const uint32_t number = hello.head.node;
-  if (topology_.dials(number) && !settings_.nodes_change()) {
+  if (topology_.dials(number) && topology_.node(number).wanted_for_good) {
     return refuse(fmt::format("{} at {} dials {}: a node dials those with lower numbers only",
                               number, from, identity_.name),
                   false);

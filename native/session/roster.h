@@ -1,5 +1,5 @@
 // Roster: the numbered nodes of the cluster and which of them this node is linked with. All nodes are
-// known; all links come up at once or open fails; afterwards nodes are lost, leave and return. Where nodes change, links
+// known; all links come up at once or open fails; afterwards nodes are lost, leave and return. Where nodes are not wanted for good, links
 // come up when they are needed (link_wants.h).
 //
 // Everything here happens in rounds: wait for events, pass them to the links, then check time limits. The

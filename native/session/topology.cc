@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace faro::session {
@@ -12,14 +13,21 @@ Topology::Topology(const base::Settings& settings, const std::string& own_addres
     Node node;
     node.number = number;
     const std::string& named = number == self_ ? own_address : settings.node_addresses[number];
-    const bool is_fixed = number == self_ || !settings.nodes_change();
-    node.name =
-        is_fixed ? fmt::format("node {} ({})", number, named) : fmt::format("node {}", number);
+    node.wanted_for_good = settings.node_limit == 0;
+    node.name = number == self_ || node.wanted_for_good ? fmt::format("node {} ({})", number, named)
+                                                        : fmt::format("node {}", number);
     node.worker_count = settings.workers_per_node[number];
     node.first_worker = worker_count_;
     worker_count_ += node.worker_count;
     nodes_.push_back(std::move(node));
   }
+}
+
+Status Topology::check_changing() const {
+  const auto is_fixed = [](const Node& node) { return node.wanted_for_good; };
+  if (!std::ranges::all_of(nodes_, is_fixed)) return Status::Ok();
+  return Status(Code::wrong_state,
+                "cluster.node_limit = 0: the nodes of this session are those of cluster.nodes");
 }
 
 ring::Layout Topology::layout(uint32_t from, uint32_t to) const {
@@ -39,7 +47,7 @@ bool has_any_port(const std::string& address) { return address.ends_with(":0"); 
 
 void Topology::describe(uint32_t node, const std::string& address) {
   const bool has_port = !has_any_port(settings_.node_addresses[node]);
-  if (!has_port && !address.empty() && !settings_.nodes_change())
+  if (!has_port && !address.empty() && nodes_[node].wanted_for_good)
     nodes_[node].name = fmt::format("node {} ({})", node, address);
 }
 

@@ -1,5 +1,5 @@
-// Topology: the numbers of a cluster's nodes, their workers, and the rings between them. All of that is fixed; which numbers
-// have a node, and where it is, may change (peers.h).
+// Topology: the numbers of a cluster's nodes, their workers, and the rings between them, and which nodes are wanted for good.
+// All of that is fixed; which of the other numbers have a node, and where it is, may change (peers.h).
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "faro/status.h"
 #include "ring/layout.h"
 
 namespace faro::session {
@@ -17,6 +18,9 @@ struct Node {
       name;  // "node 2 (10.0.0.2:7000)", for messages; without the address if that may change
   uint32_t worker_count = 0;
   uint32_t first_worker = 0;  // global number of its worker 0
+  /// It is a node of the session as long as that is open: its link is wanted without a query, and its rings are there from the
+  /// start. Else its number can be given and taken (Nodes), and it is linked when a query needs it. The own node is as the others.
+  bool wanted_for_good = true;
 };
 
 /// Where the other nodes reach this one: its entry in cluster.nodes.
@@ -36,6 +40,8 @@ class Topology {
   const Node& node(uint32_t number) const { return nodes_[number]; }
   const Node& own() const { return nodes_[self_]; }
   uint32_t worker_count() const { return worker_count_; }  // of the whole cluster
+  /// Whether any number can be given and taken. Errors: wrong_state.
+  Status check_changing() const;
 
   /// Rings from this node to `node`, and back.
   ring::Layout outgoing(uint32_t node) const { return layout(self_, node); }

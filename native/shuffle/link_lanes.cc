@@ -7,16 +7,18 @@
 
 namespace faro::shuffle {
 
-// Those whose rings are to be bound: with a fixed list all, else those that are linked, and whose rings are in use.
+// Those whose rings are to be bound: they are linked, their rings are in use, or they are wanted for good.
 std::set<uint32_t> LinkLanes::nodes() const {
-  std::set<uint32_t> nodes;
-  if (worker_.settings.nodes_change()) {
-    nodes = worker_.membership.linked();
-    for (const auto& [node, rings] : receive_side_.rings()) nodes.insert(node);
-  } else {
-    for (const session::Node& peer : worker_.membership.nodes()) nodes.insert(peer.number);
+  std::set<uint32_t> nodes = worker_.membership.linked();
+  for (const auto& [node, rings] : receive_side_.rings()) nodes.insert(node);
+  for (const session::Node& peer : worker_.membership.nodes()) {
+    if (peer.wanted_for_good) nodes.insert(peer.number);
   }
   return nodes;
+}
+
+bool LinkLanes::is_wanted_for_good(uint32_t node) const noexcept {
+  return worker_.membership.nodes()[node].wanted_for_good;
 }
 
 bool LinkLanes::rebind(bool uses_any) {
@@ -48,7 +50,7 @@ void LinkLanes::let_go_of_lost() {
 // Nothing is open: what a node that is not linked has had rings for is not needed.
 void LinkLanes::forget_absent(uint32_t node) noexcept {
   const InRing& first = receive_side_.rings_of(node).front();
-  if (!worker_.settings.nodes_change() || !first.link->is_absent()) return;
+  if (is_wanted_for_good(node) || !first.link->is_absent()) return;
   lanes_.forget(node);
   receive_side_.forget_rings(node);
 }
@@ -77,8 +79,7 @@ bool LinkLanes::rebind(uint32_t node) {
   if (link.get() == bound) return true;
   // What waits in the queue of a ring to a node that is linked only now is for this link; so is what waits for one that was
   // let go when nothing needed it.
-  const bool is_on_demand = worker_.settings.nodes_change();
-  if (bound != nullptr && !(is_on_demand && bound->is_absent())) {
+  if (bound != nullptr && (is_wanted_for_good(node) || !bound->is_absent())) {
     // QueryTable decides which queries the loss fails. It learned of the loss before the link changed.
     receive_side_.abandon(node);
     if (!bound->held().load(std::memory_order_relaxed)) lanes_.lose(node);
@@ -109,7 +110,7 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
       const size_t i = size_t{remote} * out.rings_per_lane + k;
       to[i].bind(link->outgoing(out.ring(worker_.local_index, remote, k)), link->held());
-      if (!link->is_absent() || !worker_.settings.nodes_change()) {
+      if (!link->is_absent() || peer.wanted_for_good) {
         to[i].count_in(
             membership.counters().outgoing(worker_.local_index, peer.first_worker + remote, k));
       }

@@ -39,6 +39,7 @@ class LinkLanes {
 
  private:
   std::set<uint32_t> nodes() const;
+  bool is_wanted_for_good(uint32_t node) const noexcept;
   bool rebind(uint32_t node);
   void forget_absent(uint32_t node) noexcept;
   void count_rebound() noexcept { generation_ += std::exchange(rebound_, false) ? 1 : 0; }

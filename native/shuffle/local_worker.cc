@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -250,10 +249,7 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
   }
   const uint32_t worker_count = context_.membership.worker_count();
   for (std::vector<uint32_t>* workers : {&spec.senders, &spec.receivers}) {
-    if (workers->empty() && !context_.settings.nodes_change()) {
-      workers->resize(worker_count);
-      std::iota(workers->begin(), workers->end(), 0u);
-    }
+    if (workers->empty()) *workers = context_.queries.default_workers();
     std::vector<bool> seen(worker_count);
     for (const uint32_t worker : *workers) {
       if (worker >= worker_count || seen[worker]) {

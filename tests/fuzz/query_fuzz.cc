@@ -51,10 +51,8 @@ class QueryRun final : private shuffle::QueryEnvironment {
     QueryTable::Shape shape;
     shape.node = kSelf;
     for (uint32_t n = 0; n < kNodes; ++n) {
-      shape.incarnations.push_back(kIncarnation + n);
-      shape.node_names.push_back("node " + std::to_string(n));
-      shape.first_worker.push_back(2 * n);
-      shape.worker_count.push_back(2);
+      shape.nodes.push_back({"node " + std::to_string(n), 2 * n, 2, true, kIncarnation + n});
+      shape.default_workers.insert(shape.default_workers.end(), {2 * n, 2 * n + 1});
     }
     return shape;
   }

@@ -155,7 +155,6 @@ TEST(CounterFile, lanes_on_demand_take_room_when_they_are_used) {
   Shape shape = some_shape();
   shape.node = 0;
   shape.workers_per_node.assign(1000, kWorkers);
-  shape.lanes_on_demand = true;
   const auto file = test::value_of(CounterFile::make(shape, folder.path(), 1));
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t before = taken_by(file->path());
@@ -338,7 +337,6 @@ TEST(CounterView, of_a_file_without_room_for_more_than_its_lanes_is_refused) {
 TEST(CounterView, shows_no_more_lanes_than_a_file_has_space_for) {
   TemporaryFolder folder;
   Shape shape = some_shape();
-  shape.lanes_on_demand = true;
   shape.workers_per_node.assign(2000, 16);
   shape.node = 0;
   const auto file = test::value_of(CounterFile::make(shape, folder.path(), 1));

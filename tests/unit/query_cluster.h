@@ -66,12 +66,10 @@ class QueryCluster {
                         const QueryTimeouts& timeouts = kTimeouts)
       : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
     QueryTable::Shape shape;
-    shape.nodes_change = nodes_change;
     for (uint32_t n = 0; n < count; ++n) {
-      shape.incarnations.push_back(1000 + n);
-      shape.node_names.push_back("node " + std::to_string(n));
-      shape.first_worker.push_back(2 * n);
-      shape.worker_count.push_back(2);
+      shape.nodes.push_back({"node " + std::to_string(n), 2 * n, 2, !nodes_change, 1000 + n});
+      if (!nodes_change)
+        shape.default_workers.insert(shape.default_workers.end(), {2 * n, 2 * n + 1});
     }
     for (uint32_t n = 0; n < count; ++n) {
       shape.node = n;

@@ -20,23 +20,24 @@ void NodeNumbers::set(uint32_t node, bool is_member) noexcept {
 
 ClusterView::ClusterView(ClusterShape shape)
     : shape_(std::move(shape)),
-      nodes_(shape_.node_names.size()),
+      nodes_(shape_.nodes.size()),
       there_(node_count()),
       drained_(node_count()) {
   for (uint32_t n = 0; n < node_count(); ++n) {
-    nodes_[n].incarnation = shape_.incarnations[n];
+    nodes_[n].incarnation = shape_.nodes[n].incarnation;
     if (incarnation(n) != 0) become(n, NodeState::there);
   }
 }
 
 bool ClusterView::has_worker(uint32_t node, uint32_t worker) const {
-  return worker >= shape_.first_worker[node] &&
-         worker - shape_.first_worker[node] < shape_.worker_count[node];
+  const ClusterNode& of = shape_.nodes[node];
+  return worker >= of.first_worker && worker - of.first_worker < of.worker_count;
 }
 
 uint32_t ClusterView::node_of_worker(uint32_t worker) const {
-  const auto& first = shape_.first_worker;
-  return static_cast<uint32_t>(std::ranges::upper_bound(first, worker) - first.begin() - 1);
+  const auto& nodes = shape_.nodes;
+  const auto next = std::ranges::upper_bound(nodes, worker, {}, &ClusterNode::first_worker);
+  return static_cast<uint32_t>(next - nodes.begin() - 1);
 }
 
 // One that is to come may be the process that has begun it; that is known when it is linked.
@@ -49,8 +50,9 @@ bool ClusterView::may_live(const QueryId& id) const {
 Status ClusterView::loss(uint32_t node) const {
   if (state(node) == NodeState::lost) return nodes_[node].loss;
   return base::error(Code::peer_lost, "{} is missing: it {}", name(node),
-                     nodes_change() ? "was not added to the session of this node, or was removed"
-                                    : "has not come back since this node opened its session")
+                     is_wanted_for_good(node)
+                         ? "has not come back since this node opened its session"
+                         : "was not added to the session of this node, or was removed")
       .of_node(node);
 }
 
@@ -74,7 +76,8 @@ void ClusterView::become(uint32_t node, NodeState state) noexcept {
 void ClusterView::on(uint32_t node, Event event) noexcept {
   switch (event) {
     case Event::added:
-      if (!is_there(node) && !is_to_come(node)) become(node, NodeState::to_come);
+      if (!is_there(node) && !is_to_come(node) && !is_wanted_for_good(node))
+        become(node, NodeState::to_come);
       break;
     case Event::removed:
       if (!is_there(node)) become(node, NodeState::missing);
@@ -94,11 +97,11 @@ void ClusterView::on(uint32_t node, Event event) noexcept {
   }
 }
 
-// Where nodes are linked on demand, a query that was begun before the first link may need just that.
+// A query that was begun before a node was linked may have waited for just that, unless the node is wanted for good.
 void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) noexcept {
   become(node, NodeState::there);
   nodes_[node].incarnation = new_incarnation;
-  if (!nodes_change()) nodes_[node].begun_before = begun;
+  if (is_wanted_for_good(node)) nodes_[node].begun_before = begun;
 }
 
 void ClusterView::lose(uint32_t node, Status cause, uint64_t begun) noexcept {

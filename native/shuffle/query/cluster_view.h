@@ -25,18 +25,25 @@
 
 namespace faro::shuffle {
 
+/// What queries know of a node when the session has opened.
+struct ClusterNode {
+  std::string name;
+  uint32_t first_worker = 0;
+  uint32_t worker_count = 0;
+  /// A query that needs it while it is not linked fails; else the query has it linked, and waits (session/topology.h).
+  bool wanted_for_good = true;
+  uint64_t incarnation = 0;  // 0: it is not linked
+};
+
 struct ClusterShape {
-  uint32_t node = 0;
-  std::vector<uint64_t> incarnations;  // per node; 0: it is missing
-  std::vector<std::string> node_names;
-  std::vector<uint32_t> first_worker;  // per node
-  std::vector<uint32_t> worker_count;  // per node
-  bool nodes_change =
-      false;  // nodes can be added and removed, and are linked when a query needs them
+  uint32_t node = 0;               // this one
+  std::vector<ClusterNode> nodes;  // by number
+  /// Those of a query, and of a shuffle, for which none are named; none: they have to be named.
+  std::vector<uint32_t> default_workers;
 };
 
 enum class NodeState : uint8_t {
-  missing,  // this node was not told of it, or, with a fixed list, it has not come yet
+  missing,  // this node was not told of it; or it is wanted for good, and has not come yet
   to_come,  // it is a member, and not linked: a query that needs it has it linked
   there,    // it is linked, or the own node
   asked,  // it is linked, but nothing may be sent to it: it was asked whether the link is to be let go
@@ -65,13 +72,18 @@ class ClusterView {
   explicit ClusterView(ClusterShape shape);
 
   uint32_t own() const { return shape_.node; }
-  uint32_t node_count() const { return static_cast<uint32_t>(shape_.node_names.size()); }
-  const std::string& name(uint32_t node) const { return shape_.node_names[node]; }
+  uint32_t node_count() const { return static_cast<uint32_t>(shape_.nodes.size()); }
+  const std::string& name(uint32_t node) const { return shape_.nodes[node].name; }
   const std::string& own_name() const { return name(own()); }
-  bool nodes_change() const { return shape_.nodes_change; }
-  uint32_t worker_count() const { return shape_.first_worker.back() + shape_.worker_count.back(); }
-  uint32_t first_own_worker() const { return shape_.first_worker[own()]; }
-  uint32_t own_worker_count() const { return shape_.worker_count[own()]; }
+  bool is_wanted_for_good(uint32_t node) const { return shape_.nodes[node].wanted_for_good; }
+  const std::vector<uint32_t>& default_workers() const { return shape_.default_workers; }
+  /// A query has the workers that were declared for it, and no others.
+  bool needs_declaration() const { return default_workers().empty(); }
+  uint32_t worker_count() const {
+    return shape_.nodes.back().first_worker + shape_.nodes.back().worker_count;
+  }
+  uint32_t first_own_worker() const { return shape_.nodes[own()].first_worker; }
+  uint32_t own_worker_count() const { return shape_.nodes[own()].worker_count; }
   bool has_worker(uint32_t node, uint32_t worker) const;
   uint32_t node_of_worker(uint32_t worker) const;
 
@@ -103,7 +115,7 @@ class ClusterView {
   bool is_out_of_reach(uint32_t node) const { return is_to_come(node) || is_held(node); }
   /// This node was not told of it, or not of the process that has the number now.
   bool is_unknown(uint32_t node) const {
-    return nodes_change() && node < node_count() && state(node) == NodeState::missing;
+    return node < node_count() && !is_wanted_for_good(node) && state(node) == NodeState::missing;
   }
   /// Those that are linked, and the own node. In order.
   const std::vector<uint32_t>& there() const { return there_.all(); }

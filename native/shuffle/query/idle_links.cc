@@ -37,12 +37,12 @@ bool IdleLinks::is_needed(uint32_t node) const {
 
 void IdleLinks::tick(Outbound& out) {
   ClusterView& cluster = context_.cluster;
-  if (!cluster.nodes_change()) return;
   expire(out);
   if (times_.idle == 0) return;
   std::set<uint32_t> unneeded;
   for (const uint32_t peer : cluster.there()) {
-    if (asks(peer) && !cluster.is_held(peer)) unneeded.insert(unneeded.end(), peer);
+    const bool may_rest = asks(peer) && !cluster.is_held(peer) && !cluster.is_wanted_for_good(peer);
+    if (may_rest) unneeded.insert(unneeded.end(), peer);
   }
   const std::set<uint32_t> candidates = unneeded;
   for (auto known = known_.all().begin(); known != known_.all().end() && !unneeded.empty(); ++known)
@@ -111,7 +111,8 @@ void IdleLinks::answer(uint32_t peer, Outbound& out) {
   Outbound no, yes;
   no.send(peer, rest(wire::RestStep::no));
   yes.send(peer, rest(wire::RestStep::yes));
-  if (context_.cluster.nodes_change() && !is_needed(peer) && hold_(peer, true)) {
+  const bool may_rest = !context_.cluster.is_wanted_for_good(peer) && !is_needed(peer);
+  if (may_rest && hold_(peer, true)) {
     context_.cluster.on(peer, ClusterView::Event::agreed);
     return out.take(std::move(yes));
   }

@@ -1,4 +1,4 @@
-// IdleLinks: links that no query needs are let go, where nodes are linked on demand. Nobody is lost by that: who needs such a
+// IdleLinks: links that no query needs are let go, unless they are wanted for good. Nobody is lost by that: who needs such a
 // link next has it made again (link_waits.h).
 //
 //   the node with the lower number                         the other one

@@ -102,9 +102,8 @@ Status KnownQueries::why_over(const QueryId& id) const {
   return failure != nullptr ? *failure : why_not(id);
 }
 
-// Where nodes come and go, "all workers" would be others on each node.
 Status KnownQueries::check_declared(const QueryId& id) const {
-  if (!context_.cluster.nodes_change()) return Status::Ok();
+  if (!context_.cluster.needs_declaration()) return Status::Ok();
   const Pointer known = find(id);
   const bool is_failed = known != nullptr && known->failed();  // and why is told
   if (known == nullptr ? !can_live(id) : known->part().is_declared() || is_failed)
@@ -131,7 +130,7 @@ KnownQueries::Pointer KnownQueries::hear(const QueryId& id, uint32_t peer, Outbo
   return query;
 }
 
-// Where nodes come and go, this one may not know yet, or not any more, who has begun a query that others run.
+// This node may not know yet, or not any more, who has begun a query that others run.
 Status KnownQueries::why_not_heard(const QueryId& id) const {
   const ClusterView& cluster = context_.cluster;
   if (can_live(id)) {
@@ -140,7 +139,7 @@ Status KnownQueries::why_not_heard(const QueryId& id) const {
                        cluster.own_name(), UnverifiedQueries::kQuota);
   }
   const bool is_of_another = id.issuer < cluster.node_count() && id.issuer != cluster.own();
-  if (!cluster.nodes_change() || !is_of_another) return Status::Ok();
+  if (!is_of_another || cluster.is_wanted_for_good(id.issuer)) return Status::Ok();
   if (cluster.is_there(id.issuer) && cluster.is_of_this_life(id)) return Status::Ok();
   if (!cluster.is_unknown(id.issuer)) return why_over(id);
   return base::error(

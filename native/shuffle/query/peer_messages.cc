@@ -10,11 +10,11 @@
 namespace faro::shuffle {
 namespace {
 
-/// It has failed, its coordinator has not decided, and no worker of this node need ever use it: it is unverified, or the nodes
-/// are a fixed list and none of them has used it yet, as when it was cancelled here.
+/// It has failed, its coordinator has not decided, and no worker of this node need ever use it: it is unverified; or none of
+/// them has used it yet, as when it was cancelled here, and none was declared for it.
 bool is_over_before_use(TrackedQuery& query, const ClusterView& cluster) {
   if (!query.failed() || query.outcome_known()) return false;
-  return query.unverified() != nullptr || (!cluster.nodes_change() && !query.part().is_used());
+  return query.unverified() != nullptr || (!cluster.needs_declaration() && !query.part().is_used());
 }
 
 }  // namespace
@@ -68,8 +68,9 @@ bool PeerMessages::on_fail(uint32_t peer, const wire::QueryMessage& message, Out
   const QueryId id = to_id(message.query);
   const uint32_t own = context_.cluster.own();
   // It has failed and is over here, as a query may whose coordinator was not linked in time.
-  const Status* const failure =
-      peer == id.issuer && context_.cluster.nodes_change() ? context_.ended.failure(id) : nullptr;
+  const Status* const failure = peer == id.issuer && !context_.cluster.is_wanted_for_good(peer)
+                                    ? context_.ended.failure(id)
+                                    : nullptr;
   if (failure != nullptr && known_.find(id) == nullptr) {
     out.send(peer, ended_of(id, own, *failure, 0));
     return false;

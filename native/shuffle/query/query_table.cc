@@ -50,7 +50,7 @@ Status QueryTable::declare_locked(const QueryId& id, const std::vector<uint32_t>
                          id.to_string(), worker, cluster.worker_count() - 1);
     }
   }
-  if (workers.empty() && cluster.nodes_change()) {
+  if (workers.empty() && cluster.needs_declaration()) {
     return base::error(Code::invalid_argument,
                        "query {}: with cluster.node_limit the workers of a query are named",
                        id.to_string());
@@ -412,7 +412,7 @@ bool QueryTable::tick_locked(Outbound& out) {
     known_.forget_if_over(*query);
   }
   for (const std::shared_ptr<TrackedQuery>& query : expired) known_.forget_unverified(*query);
-  if (context_.cluster.nodes_change()) {
+  if (context_.cluster.needs_declaration()) {
     for (const auto& query : known_.undeclared_for(context_.unopened_timeout_ns)) {
       known_.give_up_undeclared(*query, out);
       alert = true;

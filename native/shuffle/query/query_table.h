@@ -58,6 +58,10 @@ class QueryTable : public AbandonedQueries {
   /// over before a worker of this node has used it.
   Result<std::shared_ptr<Query>> use(const QueryId& id);
   uint32_t node_of_worker(uint32_t worker) const { return context_.cluster.node_of_worker(worker); }
+  /// Those of a shuffle for which none are named; none: it has those that were declared for its query.
+  const std::vector<uint32_t>& default_workers() const {
+    return context_.cluster.default_workers();
+  }
   /// Whether a node does; all do in a query that was not declared.
   bool takes_part(const Query& query, uint32_t node) const;
 

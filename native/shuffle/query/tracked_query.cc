@@ -30,8 +30,9 @@ TrackedQuery::TrackedQuery(const QueryId& query_id, QueryContext& context)
       nodes_(context.cluster.node_count()),
       part_(query_id, context.cluster) {
   if (id.issuer == context.cluster.own()) coordinator_.emplace(id, context.cluster);
-  // Where nodes are linked on demand, those that are needed are known when the query is declared.
-  for (uint32_t n = 0; !context.cluster.nodes_change() && n < context.cluster.node_count(); ++n) {
+  // Which of the others it needs is known when it is declared.
+  for (uint32_t n = 0; n < context.cluster.node_count(); ++n) {
+    if (!context.cluster.is_wanted_for_good(n)) continue;
     if (const Status why = context.cluster.why_not_in(id, n); !why.ok()) nodes_.lose(n, why);
   }
 }
@@ -51,8 +52,9 @@ void TrackedQuery::declare(const std::vector<uint32_t>& workers) {
   part_.declare(workers);
   if (coordinator_) coordinator_->declare(nodes);
   nodes_.declare(std::move(nodes));
-  if (!cluster.nodes_change() || (!coordinator_ && !nodes_.contains(cluster.own()))) return;
+  if (!coordinator_ && !nodes_.contains(cluster.own())) return;
   for (const uint32_t n : needed) {
+    if (cluster.is_wanted_for_good(n)) continue;
     if (const Status why = cluster.why_not_in(id, n); !why.ok()) {
       nodes_.lose(n, why);
     } else if (cluster.is_out_of_reach(n)) {
@@ -315,10 +317,10 @@ bool TrackedQuery::is_for_late_workers() const {
   return failed() && (unverified_ || part_.is_to_be_used());
 }
 
-// Where nodes come and go, nobody else can tell its workers how it has ended: its issuer may still be to come, or another
-// process has that number when they come.
+// Nobody else can tell workers that were declared how it has ended: its issuer may still be to come, or another process has that
+// number when they come.
 bool TrackedQuery::is_over() const {
-  if (context_.cluster.nodes_change() && part_.is_to_be_used()) return false;
+  if (context_.cluster.needs_declaration() && part_.is_to_be_used()) return false;
   return outcome_known() && !part_.is_in_use() && (!coordinator_ || coordinator_->is_confirmed());
 }
 

@@ -84,7 +84,7 @@ class TrackedQuery final : public Query {
   /// them has used it, and not all that are declared have ended it. So the outcome alone does not end it here.
   bool is_for_late_workers() const;
   /// It can be forgotten: its outcome is known, every local worker that takes part has ended it if one has used it, and all that
-  /// its coordinator, this node, tells have confirmed that. Where nodes come and go, each local worker that is declared has
+  /// its coordinator, this node, tells have confirmed that. Where queries have to be declared, each local worker that is has
   /// to have ended it, whether or not one has used it.
   bool is_over() const;
 

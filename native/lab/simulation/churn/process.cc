@@ -309,7 +309,6 @@ uint64_t memory_for_links(const base::Settings& settings, uint32_t links) {
   shape.node = static_cast<uint32_t>(settings.node);
   shape.workers_per_node = settings.workers_per_node;
   shape.rings_per_lane = rings.rings_per_lane;
-  shape.lanes_on_demand = true;
   const uint64_t state = session::lane_state_bytes(settings, rings, rings);
   const auto groups =
       static_cast<uint32_t>(settings.workers_per_node.size() *
