@@ -1,5 +1,6 @@
-# `cmake --install`: headers, the libraries, the CMake package, the pkg-config files and the command. The target
-# faro_installed builds all of it, and nothing else (`./run install`).
+# `cmake --install`: headers, the libraries, the CMake package, the pkg-config files and the program `faro`.
+# The target faro_installed builds all of it, and nothing else (`./run install`). tests/release/installed shows that nothing of
+# native/lab is among it.
 
 include(CMakePackageConfigHelpers)
 
@@ -11,6 +12,8 @@ add_custom_target(faro_installed DEPENDS faro faro_static faro_c)
 if(FARO_BUILD_COMMAND)
   install(TARGETS faro_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   add_dependencies(faro_installed faro_command)
+  # Only where it is asked for: cmake --build <folder> --target faro_lab && cmake --install <folder> --component laboratory
+  install(TARGETS faro_lab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT laboratory EXCLUDE_FROM_ALL)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/faro)

@@ -8,7 +8,7 @@
 #               PRIVATE_LINK xxhash::xxhash)        # third-party, used in its .cc files only
 #
 # It makes the static library faro_<NAME>. All of them together are libfaro (cmake/FaroLibrary.cmake), except those in
-# native/lab, which the command and tests link, and plugins. The folder below native/ is the include path: native/ring/producer.h is
+# native/lab, which faro-lab and tests link, and plugins. The folder below native/ is the include path: native/ring/producer.h is
 # `#include "ring/producer.h"`, native/transport/shm/shm_setup.h is `#include "transport/shm/shm_setup.h"`.
 #
 # How the layer rule is enforced. If the include path were native/, every module could include every other. So each
@@ -109,7 +109,7 @@ endfunction()
 # faro_program_part: some of the sources of a folder of programs, as the static library faro_<NAME>. All parts of a folder see
 # its headers. Its programs are main files over parts.
 #
-#   faro_program_part(NAME command_parts SOURCES config_command.cc ... DEPENDS bench node PRIVATE_LINK CLI11::CLI11)
+#   faro_program_part(NAME command_parts SOURCES config_command.cc ... DEPENDS node PRIVATE_LINK CLI11::CLI11)
 #   faro_program(TARGET faro_command NAME faro SOURCES main.cc DEPENDS command_parts)    # build/<preset>/bin/faro
 function(faro_program_part)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;PRIVATE_LINK")

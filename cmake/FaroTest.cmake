@@ -12,8 +12,8 @@
 #             RUN_SERIAL                 # nothing else may run beside it
 #
 # Each test case is one ctest test, so that a hang costs one case and the report names it. A case that is skipped is
-# reported as skipped. Test programs can include what stands in tests/ ("support/...") and find the faro command at
-# FARO_COMMAND_PATH (a string; programs in tests/system only).
+# reported as skipped. Test programs can include what stands in tests/ ("support/...") and find the programs faro and
+# faro-lab at FARO_COMMAND_PATH and FARO_LAB_PATH (strings; programs in tests/system only).
 
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -62,8 +62,9 @@ function(faro_test)
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
   add_dependencies(tests_${folder} ${arg_NAME})
   if(folder STREQUAL "system" AND FARO_BUILD_COMMAND)
-    target_compile_definitions(${arg_NAME} PRIVATE FARO_COMMAND_PATH="$<TARGET_FILE:faro_command>")
-    add_dependencies(${arg_NAME} faro_command)
+    target_compile_definitions(${arg_NAME} PRIVATE FARO_COMMAND_PATH="$<TARGET_FILE:faro_command>"
+                               FARO_LAB_PATH="$<TARGET_FILE:faro_lab>")
+    add_dependencies(${arg_NAME} faro_command faro_lab)
   endif()
 
   set(properties TIMEOUT ${timeout} PROCESSORS ${processors} LABELS ${folder})

@@ -13,7 +13,7 @@ file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [=[
 #ifndef FARO_BUILD_INFO_BUILD_INFO_H_
 #define FARO_BUILD_INFO_BUILD_INFO_H_
 
-// What was built, for results that are kept (`faro bench --json`) and for `faro --version`.
+// What was built, for results that are kept (`faro-lab bench --json`) and for `faro --version`.
 namespace faro::build_info {
 inline constexpr char kVersion[] = "@VERSION@";
 inline constexpr char kCommit[] = "@commit@";

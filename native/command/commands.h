@@ -9,8 +9,6 @@ namespace faro::command {
 
 // Each function adds its sub-command. When that is chosen, `exit_code` gets what main is to return.
 
-/// `faro bench`: the standard table, `--full`: every figure, `two-stage`: one job with flags.
-void add_bench_command(CLI::App& app, int& exit_code);
 /// `faro config`: all settings, and where each value comes from.
 void add_config_command(CLI::App& app, int& exit_code);
 /// `faro doctor`: what works on this machine, and how to fix what does not.
@@ -19,10 +17,6 @@ void add_doctor_command(CLI::App& app, int& exit_code);
 void add_explain_command(CLI::App& app, int& exit_code);
 /// `faro plan`: what a cluster takes, against what this machine has.
 void add_plan_command(CLI::App& app, int& exit_code);
-/// `faro simulate`: simulated runs, by seed.
-void add_simulate_command(CLI::App& app, int& exit_code);
-/// `faro soak`: clusters of real processes under faults, for any length of time.
-void add_soak_command(CLI::App& app, int& exit_code);
 /// `faro stat` and `faro top`: what the nodes of this host are doing.
 void add_stat_command(CLI::App& app, int& exit_code);
 void add_top_command(CLI::App& app, int& exit_code);

@@ -94,7 +94,7 @@ void print_json(const Config& config) {
 
 int run(const Flags& flags) {
   const Result<Config> config = flags.settings.load_valid();
-  if (!config) return report_error("config", config.status());
+  if (!config) return report_error("faro config", config.status());
   if (flags.json) {
     print_json(config.value());
   } else {

@@ -90,7 +90,7 @@ bool is_fit(const Config& config, const std::vector<TransportReport>& transports
 
 int run(const Flags& flags) {
   const Result<Config> config = flags.settings.load_valid();
-  if (!config) return report_error("doctor", config.status());
+  if (!config) return report_error("faro doctor", config.status());
   const std::vector<TransportReport> transports = {
       check_shm(config.value()), check_tcp(config.value()), check_verbs(config.value())};
   std::vector<Check> machine = check_machine(config.value());

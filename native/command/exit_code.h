@@ -1,4 +1,4 @@
-// The exit codes of the faro command.
+// The exit codes of the programs `faro` and `faro-lab`.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,7 +24,9 @@ enum ExitCode : int {
 inline constexpr char kExitCodeHelp[] =
     "Exit codes: 0 done (checks: fits, works), 1 wrong result, failure or a check that says no,\n"
     "2 unknown or conflicting flags or settings, 3 this machine cannot (limits, ports, "
-    "transports),\n4 explain: something waits.";
+    "transports).";
+/// What `faro explain --help` says after that, and `faro --help`.
+inline constexpr char kWaitsHelp[] = "\n4 explain: something waits.";
 
 /// The exit code for an error.
 constexpr ExitCode exit_code_of(Code code) noexcept {
@@ -48,9 +50,9 @@ inline void say_error(const std::string& text) noexcept {
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-/// Prints "faro COMMAND: …" on stderr; returns the exit code that belongs to the error.
+/// Prints "COMMAND: …" on stderr, of "faro plan" and the like; returns the exit code that belongs to the error.
 inline int report_error(std::string_view command, const Status& status) {
-  say_error(fmt::format("faro {}: {}\n", command,
+  say_error(fmt::format("{}: {}\n", command,
                         base::printable(std::string(status.message()), base::LineBreaks::kept)));
   return exit_code_of(status.code());
 }

@@ -64,8 +64,8 @@ int run(Flags& flags) {
     std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval_s));
     sample = flags.watch.look();
   }
-  if (!sample.ok()) return report_error("explain", sample.status());
-  if (sample->empty()) return report_error("explain", flags.watch.none());
+  if (!sample.ok()) return report_error("faro explain", sample.status());
+  if (sample->empty()) return report_error("faro explain", flags.watch.none());
   const std::vector<ExplainedQuery> queries = explain(sample->nodes, flags.query);
   std::vector<ExplainedChannel> channels;
   if (flags.query.empty()) channels = explain_channels(sample->endpoints);
@@ -96,6 +96,7 @@ void add_explain_command(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.01, 60.0))
       ->type_name("SECONDS");
   command.add_flag("--json", flags.json, "Print JSON");
+  command.footer(std::string(kExitCodeHelp) + kWaitsHelp);
 }
 
 }  // namespace faro::command

@@ -365,7 +365,7 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
 int run(const Flags& flags) {
   std::unique_ptr<transport::Transport> verbs;
   const Result<PlanInput> input = read_input(flags, verbs);
-  if (!input) return report_error("plan", input.status());
+  if (!input) return report_error("faro plan", input.status());
   const ClusterPlan plan = make_plan(input.value(), state_sizes_of_this_build());
   const std::vector<Verdict> verdicts = judge(input.value(), plan);
   const ConnectEstimate estimate = estimate_connect(input.value(), plan);

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/return_if_error.h"
+#include "command/temporary_secret.h"
 #include "faro/session.h"
-#include "lab/bench/temporary_secret.h"
 
 namespace faro::command {
 namespace {
@@ -97,8 +97,8 @@ Result<SessionProbe> probe_session(const Config& config, const std::string& host
   // A certificate is for where the cluster's nodes listen, which is not here.
   FARO_RETURN_IF_ERROR(shared.set("security.tls", "off"));
   // Other machines may be able to reach the address, and no one else should join. Not by a file: there may be no room for one.
-  if (!bench::has_secret(config)) {
-    FARO_ASSIGN_OR_RETURN(const std::string secret, bench::random_secret());
+  if (!has_secret(config)) {
+    FARO_ASSIGN_OR_RETURN(const std::string secret, random_secret());
     FARO_RETURN_IF_ERROR(
         shared.set_bytes("security.secret_file", std::as_bytes(std::span(secret))));
   }

@@ -35,8 +35,8 @@ void wait_for(double seconds) {
 
 int run_stat(Flags& flags) {
   Result<Sample> first = flags.watch.look();
-  if (!first.ok()) return report_error("stat", first.status());
-  if (first->empty()) return report_error("stat", flags.watch.none());
+  if (!first.ok()) return report_error("faro stat", first.status());
+  if (first->empty()) return report_error("faro stat", flags.watch.none());
   StatOrder order;
   order.idle_too = flags.all;
   if (flags.all) order.most_lanes = order.most_workers = SIZE_MAX;
@@ -48,8 +48,8 @@ int run_stat(Flags& flags) {
   for (;;) {
     wait_for(flags.interval_s);
     const Result<Sample> sample = flags.watch.look();
-    if (!sample.ok()) return report_error("stat", sample.status());
-    if (sample->empty()) return once ? report_error("stat", flags.watch.none()) : kExitOk;
+    if (!sample.ok()) return report_error("faro stat", sample.status());
+    if (sample->empty()) return once ? report_error("faro stat", flags.watch.none()) : kExitOk;
     const std::string text =
         flags.json ? json_text(stat_json(*sample), once) : stat_text(*sample, order);
     fmt::print("{}{}\n", redraw ? kClearScreen : "", text);
@@ -60,14 +60,14 @@ int run_stat(Flags& flags) {
 
 int run_top(Flags& flags) {
   Result<Sample> sample = flags.watch.look();
-  if (!sample.ok()) return report_error("top", sample.status());
-  if (sample->empty()) return report_error("top", flags.watch.none());
+  if (!sample.ok()) return report_error("faro top", sample.status());
+  if (sample->empty()) return report_error("faro top", flags.watch.none());
   const Result<std::unique_ptr<Terminal>> terminal = Terminal::open();
-  if (!terminal.ok()) return report_error("top", terminal.status());
+  if (!terminal.ok()) return report_error("faro top", terminal.status());
   StatOrder order{.by_rate = true};
   while (!(*terminal)->key_that_ends(flags.interval_s)) {
     sample = flags.watch.look();
-    if (!sample.ok()) return report_error("top", sample.status());
+    if (!sample.ok()) return report_error("faro top", sample.status());
     const size_t lines = (*terminal)->lines();
     const size_t free = lines > kOtherLines + 2 ? lines - kOtherLines : 2;
     order.most_workers = free / 2;

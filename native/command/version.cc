@@ -6,8 +6,8 @@
 
 namespace faro::command {
 
-std::string version_text() {
-  return fmt::format("faro {} ({}), {}, {}", build_info::kVersion, build_info::kCommit,
+std::string version_text(std::string_view program) {
+  return fmt::format("{} {} ({}), {}, {}", program, build_info::kVersion, build_info::kCommit,
                      build_info::kCompiler, build_info::kBuildType);
 }
 

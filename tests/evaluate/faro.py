@@ -1,4 +1,4 @@
-"""Faro and the sockets baselines, in C++ and Java: what `faro bench` runs."""
+"""Faro and the sockets baselines, in C++ and Java: what `faro-lab bench` runs."""
 
 import json
 
@@ -16,7 +16,7 @@ _FLAGS = {
 
 
 class Faro(Contestant):
-    """One of the carriers of `faro bench two-stage`, by its name there."""
+    """One of the carriers of `faro-lab bench two-stage`, by its name there."""
 
     product = "Faro"
     needs = {FARO: "./run build"}

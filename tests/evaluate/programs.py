@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FARO = ROOT / "build/release/bin/faro"
+FARO = ROOT / "build/release/bin/faro-lab"
 PEERS = ROOT / "build/release/tests/bin"
 JAVA = ROOT / "java"
 JAVA_JAR = JAVA / "lab/bench/target/faro-bench-0.1.0.jar"

@@ -5,11 +5,11 @@
 
 part headers         cmake --build build/release --target check_headers
 part sources         ./run build debug
-part seeds           build/release/bin/faro simulate --seed 1 --runs 100000 --resume build/long/seeds
-part seeds_channels  build/release/bin/faro simulate --channels --seed 1 --runs 100000 --resume build/long/seeds_channels
-part soak            build/release/bin/faro soak --seconds 3600
-part soak_kills      build/release/bin/faro soak --kills 200
-part soak_churn      build/release/bin/faro soak --churn --seconds 1200
+part seeds           build/release/bin/faro-lab simulate --seed 1 --runs 100000 --resume build/long/seeds
+part seeds_channels  build/release/bin/faro-lab simulate --channels --seed 1 --runs 100000 --resume build/long/seeds_channels
+part soak            build/release/bin/faro-lab soak --seconds 3600
+part soak_kills      build/release/bin/faro-lab soak --kills 200
+part soak_churn      build/release/bin/faro-lab soak --churn --seconds 1200
 part tests_20_times  ctest --test-dir build/release --parallel 4 --repeat until-fail:20 -L '^(unit|contract|concurrency|system)$'
 part one_processor   taskset -c 0 ctest --test-dir build/release --parallel 2
 part sanitizers      ./run sanitize

@@ -4,7 +4,7 @@
 Runs four nodes of a worker each over shared memory under callgrind, and looks up, of every instruction that ran, in which
 inlined functions it stands. Those of native/counters/ count. Node 0 is left out: it also computes what must come out.
 
-    tests/profile/counting.py build/profile/bin/faro [--limit PERCENT]
+    tests/profile/counting.py build/profile/bin/faro-lab [--limit PERCENT]
 
 Prints the table; exit code 1 if the share is above the limit, or a run failed.
 """

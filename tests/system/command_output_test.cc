@@ -1,4 +1,4 @@
-// What the faro command answers to whoever started it: exit codes of every verb, also where its
+// What the programs faro and faro-lab answer to whoever started it: exit codes of every verb, also where its
 // output cannot be written.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -40,30 +40,36 @@ class CommandOutput : public testing::Test {
   /// A call of every verb that prints, and all succeed.
   std::vector<Arguments> verbs() const {
     const std::string folder = folder_.path();
-    return {{"--help"},
-            {"--version"},
-            {"help"},
-            {"help", "plan"},
-            {"bench", "--help"},
-            {"bench", "link", "--transport", "shm", "--count", "10", "--repetitions", "1"},
-            {"bench", "receive", "--rows", "10", "--transport", "shm", "--repetitions", "1"},
-            {"bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions", "1"},
-            {"bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions", "1",
-             "--json"},
-            {"bench", "channel", "--count", "10", "--trips", "10", "--repetitions", "1"},
-            {"plan", "--nodes", "2", "--workers", "2"},
-            {"plan", "--nodes", "2", "--workers", "2", "--json"},
-            {"doctor", "--set", "transport=tcp"},
-            {"doctor", "--set", "transport=tcp", "--json"},
-            {"config"},
-            {"config", "--json"},
-            {"stat", "--once", "--interval", "0.02", "--folder", folder},
-            {"stat", "--interval", "0.02", "--folder", folder},
-            {"stat", "--json", "--interval", "0.02", "--folder", folder},
-            {"explain", "--interval", "0.02", "--folder", folder},
-            {"explain", "--json", "--interval", "0.02", "--folder", folder},
-            {"simulate", "--seed", "1", "--runs", "1"},
-            {"soak", "--seconds", "1"}};
+    return {
+        {"faro", "--help"},
+        {"faro", "--version"},
+        {"faro", "help"},
+        {"faro", "help", "plan"},
+        {"faro-lab", "--help"},
+        {"faro-lab", "--version"},
+        {"faro-lab", "help", "bench"},
+        {"faro-lab", "bench", "--help"},
+        {"faro-lab", "bench", "link", "--transport", "shm", "--count", "10", "--repetitions", "1"},
+        {"faro-lab", "bench", "receive", "--rows", "10", "--transport", "shm", "--repetitions",
+         "1"},
+        {"faro-lab", "bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions",
+         "1"},
+        {"faro-lab", "bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions",
+         "1", "--json"},
+        {"faro-lab", "bench", "channel", "--count", "10", "--trips", "10", "--repetitions", "1"},
+        {"faro", "plan", "--nodes", "2", "--workers", "2"},
+        {"faro", "plan", "--nodes", "2", "--workers", "2", "--json"},
+        {"faro", "doctor", "--set", "transport=tcp"},
+        {"faro", "doctor", "--set", "transport=tcp", "--json"},
+        {"faro", "config"},
+        {"faro", "config", "--json"},
+        {"faro", "stat", "--once", "--interval", "0.02", "--folder", folder},
+        {"faro", "stat", "--interval", "0.02", "--folder", folder},
+        {"faro", "stat", "--json", "--interval", "0.02", "--folder", folder},
+        {"faro", "explain", "--interval", "0.02", "--folder", folder},
+        {"faro", "explain", "--json", "--interval", "0.02", "--folder", folder},
+        {"faro-lab", "simulate", "--seed", "1", "--runs", "1"},
+        {"faro-lab", "soak", "--seconds", "1"}};
   }
 
   TemporaryFolder folder_;
@@ -78,8 +84,7 @@ struct Ended {
 /// Runs the command with `output` as its stdout, and `errors` as its stderr unless that is -1; whether it has ended in time, and
 /// how.
 Ended run_into(int output, const Arguments& arguments, bool ignores_pipes, int errors = -1) {
-  Arguments words{FARO_COMMAND_PATH};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  Arguments words = arguments;
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -90,7 +95,7 @@ Ended run_into(int output, const Arguments& arguments, bool ignores_pipes, int e
     dup2(output, STDOUT_FILENO);
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(errors >= 0 ? errors : nowhere, STDERR_FILENO);
-    execv(FARO_COMMAND_PATH, pointers.data());
+    execv(program_of(arguments), pointers.data());
     _exit(127);
   }
   int status = 0;
@@ -100,8 +105,8 @@ Ended run_into(int output, const Arguments& arguments, bool ignores_pipes, int e
 }
 
 std::string line_of(const Arguments& arguments) {
-  std::string line = "faro";
-  for (const std::string& word : arguments) line += ' ' + word;
+  std::string line = arguments.at(0);
+  for (size_t i = 1; i < arguments.size(); ++i) line += ' ' + arguments[i];
   return line;
 }
 
@@ -132,15 +137,12 @@ TEST_F(CommandOutput, that_nobody_reads_any_more_is_a_failure_of_every_verb) {
 TEST_F(CommandOutput, that_is_closed_is_a_failure) {
   // The number is free for the first file that the command opens, which must not get the table.
   for (const Arguments& verb :
-       {Arguments{"plan", "--nodes", "2", "--workers", "2"}, Arguments{"config"}}) {
+       {Arguments{"faro", "plan", "--nodes", "2", "--workers", "2"}, Arguments{"faro", "config"}}) {
     const pid_t pid = fork();
     if (pid == 0) {
       close(STDOUT_FILENO);
-      execl("/bin/sh", "sh", "-c", (std::string(FARO_COMMAND_PATH) + " \"$@\" 2>/dev/null").c_str(),
-            "sh", verb[0].c_str(), verb.size() > 1 ? verb[1].c_str() : nullptr,
-            verb.size() > 2 ? verb[2].c_str() : nullptr,
-            verb.size() > 3 ? verb[3].c_str() : nullptr,
-            verb.size() > 4 ? verb[4].c_str() : nullptr, nullptr);
+      const std::string words = line_of(verb).substr(verb[0].size());
+      execl("/bin/sh", "sh", "-c", (program_of(verb) + words + " 2>/dev/null").c_str(), nullptr);
       _exit(127);
     }
     int status = 0;
@@ -164,51 +166,60 @@ TEST_F(CommandOutput, is_followed_by_the_exit_code_that_the_page_names) {
   const std::string folder = folder_.path();
   const std::string nowhere = folder + "/nowhere";
   const std::vector<Code> codes = {
-      {{"help"}, kOk, "explain"},
-      {{"help", "plan"}, kOk, "--nodes-per-host"},
-      {{"help", "bench", "two-stage"}, kOk, "--row-bytes"},
-      {{"help", "no-such-verb"}, kUsage, "no-such-verb"},
-      {{"plan", "first", "second", "third"}, kUsage, "first second third"},
-      {{"doctor", "--set", "security.tls=on", "--set", "transport=tcp"}, kFailed, "certificate"},
-      {{"doctor", "--set", "security.tls=on", "--set", "transport=tcp", "--json"},
-       kFailed,
-       "certificate"},
-      {{"doctor", "--set", "security.secret_file=" + nowhere}, kFailed, "secret"},
-      {{"doctor", "--set", "overflow.folder=" + nowhere}, kFailed, "overflow folder"},
-      {{"doctor", "--set", "transport=verbs", "--set", "verbs.module=" + nowhere},
-       kFailed,
-       "verbs: not available"},
-      {{"doctor", "--set", "no.such=1"}, kUsage, "no.such"},
-      {{"config", "--set", "ring.bytes=12345"}, kUsage, "ring.bytes"},
-      {{"config", "--file", nowhere}, kUsage, "nowhere"},
-      {{"plan", "--nodes", "2", "--workers", "2", "--transport", "verbs", "--set",
+      {{"faro", "help"}, kOk, "explain"},
+      {{"faro", "help", "plan"}, kOk, "--nodes-per-host"},
+      {{"faro-lab", "help", "bench", "two-stage"}, kOk, "--row-bytes"},
+      {{"faro", "help", "no-such-verb"}, kUsage, "no-such-verb"},
+      {{"faro-lab", "help"}, kOk, "simulate"},
+      {{"faro-lab", "help", "no-such-verb"}, kUsage, "no-such-verb"},
+      {{"faro-lab", "bench", "first", "second"}, kUsage, "first second"},
+      {{"faro-lab", "bench", "two-stage", "--transport", "verbs", "--set",
         "verbs.module=" + nowhere},
        kMachine,
        "nowhere"},
-      {{"explain", "--folder", folder, "--query", "5"}, kUsage, "ISSUER:NUMBER"},
-      {{"explain", "--folder", folder, "--query", "0:"}, kUsage, "ISSUER:NUMBER"},
-      {{"explain", "--folder", folder, "--query", ":5"}, kUsage, "ISSUER:NUMBER"},
-      {{"explain", "--folder", folder, "--query", "0:5x"}, kUsage, "ISSUER:NUMBER"},
-      {{"explain", "--folder", folder, "--query", "0:-5"}, kUsage, "ISSUER:NUMBER"},
-      {{"explain", "--folder", folder, "--query", "0:5", "--interval", "0.02"},
+      {{"faro", "plan", "first", "second", "third"}, kUsage, "first second third"},
+      {{"faro", "doctor", "--set", "security.tls=on", "--set", "transport=tcp"},
+       kFailed,
+       "certificate"},
+      {{"faro", "doctor", "--set", "security.tls=on", "--set", "transport=tcp", "--json"},
+       kFailed,
+       "certificate"},
+      {{"faro", "doctor", "--set", "security.secret_file=" + nowhere}, kFailed, "secret"},
+      {{"faro", "doctor", "--set", "overflow.folder=" + nowhere}, kFailed, "overflow folder"},
+      {{"faro", "doctor", "--set", "transport=verbs", "--set", "verbs.module=" + nowhere},
+       kFailed,
+       "verbs: not available"},
+      {{"faro", "doctor", "--set", "no.such=1"}, kUsage, "no.such"},
+      {{"faro", "config", "--set", "ring.bytes=12345"}, kUsage, "ring.bytes"},
+      {{"faro", "config", "--file", nowhere}, kUsage, "nowhere"},
+      {{"faro", "plan", "--nodes", "2", "--workers", "2", "--transport", "verbs", "--set",
+        "verbs.module=" + nowhere},
+       kMachine,
+       "nowhere"},
+      {{"faro", "explain", "--folder", folder, "--query", "5"}, kUsage, "ISSUER:NUMBER"},
+      {{"faro", "explain", "--folder", folder, "--query", "0:"}, kUsage, "ISSUER:NUMBER"},
+      {{"faro", "explain", "--folder", folder, "--query", ":5"}, kUsage, "ISSUER:NUMBER"},
+      {{"faro", "explain", "--folder", folder, "--query", "0:5x"}, kUsage, "ISSUER:NUMBER"},
+      {{"faro", "explain", "--folder", folder, "--query", "0:-5"}, kUsage, "ISSUER:NUMBER"},
+      {{"faro", "explain", "--folder", folder, "--query", "0:5", "--interval", "0.02"},
        kOk,
        "no query 0:5 runs"},
-      {{"explain", "--folder", folder, "--interval", "0.02"}, kOk, "no query runs"},
-      {{"explain", "--set", "counters.folder=" + folder, "--interval", "0.02"},
+      {{"faro", "explain", "--folder", folder, "--interval", "0.02"}, kOk, "no query runs"},
+      {{"faro", "explain", "--set", "counters.folder=" + folder, "--interval", "0.02"},
        kOk,
        "no query runs"},
-      {{"explain", "--folder", nowhere}, kFailed, "nowhere"},
-      {{"stat", "--set", "counters.folder=" + folder, "--once", "--interval", "0.02"},
+      {{"faro", "explain", "--folder", nowhere}, kFailed, "nowhere"},
+      {{"faro", "stat", "--set", "counters.folder=" + folder, "--once", "--interval", "0.02"},
        kOk,
        "worker"},
-      {{"stat", "--set", "no.such=1", "--folder", folder}, kUsage, "no.such"},
-      {{"stat", "--folder", nowhere}, kFailed, "nowhere"},
-      {{"top", "--set", "counters.folder=" + folder}, kUsage, "needs a terminal"},
-      {{"top", "--set", "counters.folder=" + nowhere}, kFailed, "nowhere"},
-      {{"simulate", "--runs", "0"}, kUsage, "--runs"},
-      {{"soak", "--seconds", "x"}, kUsage, "--seconds"}};
+      {{"faro", "stat", "--set", "no.such=1", "--folder", folder}, kUsage, "no.such"},
+      {{"faro", "stat", "--folder", nowhere}, kFailed, "nowhere"},
+      {{"faro", "top", "--set", "counters.folder=" + folder}, kUsage, "needs a terminal"},
+      {{"faro", "top", "--set", "counters.folder=" + nowhere}, kFailed, "nowhere"},
+      {{"faro-lab", "simulate", "--runs", "0"}, kUsage, "--runs"},
+      {{"faro-lab", "soak", "--seconds", "x"}, kUsage, "--seconds"}};
   for (const Code& one : codes) {
-    const CommandResult result = run_faro(one.arguments);
+    const CommandResult result = run_line(one.arguments);
     EXPECT_EQ(result.exit_code, one.exit_code) << one << '\n' << result.output << result.errors;
     EXPECT_TRUE(contains(result.output + result.errors, one.named))
         << one << '\n'

@@ -1,4 +1,4 @@
-// Runs the faro command as a user would, with a time limit.
+// Runs the programs faro and faro-lab as a user would, with a time limit.
 #pragma once
 
 #include <fcntl.h>
@@ -24,16 +24,17 @@ struct CommandResult {
   std::string errors;
 };
 
-/// A running `faro`. Threads: one. Owns: the process, which it kills in the destructor.
+/// A running program. Threads: one. Owns: the process, which it kills in the destructor.
 class RunningCommand {
  public:
   /// `variables`: "NAME=value" on top of this process's environment, without its FARO_… ones.
   explicit RunningCommand(const std::vector<std::string>& arguments,
-                          const std::vector<std::string>& variables = {}) {
+                          const std::vector<std::string>& variables = {},
+                          const char* program = FARO_COMMAND_PATH) {
     int out[2];
     int err[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return;
-    std::vector<std::string> words{FARO_COMMAND_PATH};
+    std::vector<std::string> words{program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> environment = variables;
     for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -43,7 +44,7 @@ class RunningCommand {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
-    if (posix_spawn(&pid_, FARO_COMMAND_PATH, &actions, nullptr, pointers(words).data(),
+    if (posix_spawn(&pid_, program, &actions, nullptr, pointers(words).data(),
                     pointers(environment).data()) != 0) {
       pid_ = -1;
     }
@@ -114,6 +115,20 @@ class RunningCommand {
 inline CommandResult run_faro(const std::vector<std::string>& arguments,
                               const std::vector<std::string>& variables = {}) {
   return RunningCommand(arguments, variables).finish();
+}
+
+inline CommandResult run_faro_lab(const std::vector<std::string>& arguments) {
+  return RunningCommand(arguments, {}, FARO_LAB_PATH).finish();
+}
+
+/// Where the program is that a line begins with: `faro` or `faro-lab`.
+inline const char* program_of(const std::vector<std::string>& line) {
+  return line.at(0) == "faro" ? FARO_COMMAND_PATH : FARO_LAB_PATH;
+}
+
+/// Runs a line as it is typed, with the program in front.
+inline CommandResult run_line(const std::vector<std::string>& line) {
+  return RunningCommand({line.begin() + 1, line.end()}, {}, program_of(line)).finish();
 }
 
 }  // namespace faro::test

@@ -1,4 +1,4 @@
-// The faro command, as a user runs it: helps, exit codes, errors that name the flag, and that what
+// The programs faro and faro-lab, as a user runs them: helps, exit codes, errors that name the flag, and that what
 // it prints is true.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -59,32 +59,33 @@ struct HelpCase {
 
 TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
   const std::vector<HelpCase> cases = {
-      {{},
-       {"bench", "plan", "doctor", "config", "stat", "top", "explain", "simulate", "--version"}},
-      {{"bench"}, {"--full", "--json", "--set", "--java", "two-stage"}},
-      {{"bench", "two-stage"},
+      {{"faro"}, {"plan", "doctor", "config", "stat", "top", "explain", "--version"}},
+      {{"faro-lab"}, {"bench", "simulate", "soak", "--version"}},
+      {{"faro-lab", "bench"}, {"--full", "--json", "--set", "--java", "two-stage"}},
+      {{"faro-lab", "bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
         "--hash", "--repetitions", "--json", "--pin", "--node", "--nodes", "--set"}},
-      {{"bench", "link"},
+      {{"faro-lab", "bench", "link"},
        {"--frame", "--count", "--repetitions", "--transport", "--host", "--node", "--nodes",
         "--json", "--set"}},
-      {{"bench", "receive"},
+      {{"faro-lab", "bench", "receive"},
        {"--processes", "--workers", "--rows", "--row-bytes", "--pattern", "--repetitions",
         "--transport", "--json", "--set"}},
-      {{"bench", "channel"},
+      {{"faro-lab", "bench", "channel"},
        {"--frame", "--ring", "--count", "--batch", "--trips", "--peers", "--repetitions", "--set"}},
-      {{"plan"}, {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
-      {{"doctor"}, {"--json", "--set"}},
-      {{"stat"},
+      {{"faro", "plan"},
+       {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
+      {{"faro", "doctor"}, {"--json", "--set"}},
+      {{"faro", "stat"},
        {"--once", "--json", "--all", "--interval", "--pid", "--folder", "--counter-file"}},
-      {{"top"}, {"--interval", "--pid", "--folder"}},
-      {{"explain"}, {"--query", "--json", "--interval", "--pid", "--folder"}},
-      {{"config"}, {"--file", "--set", "--json"}},
-      {{"simulate"}, {"--seed", "--runs", "--resume"}}};
+      {{"faro", "top"}, {"--interval", "--pid", "--folder"}},
+      {{"faro", "explain"}, {"--query", "--json", "--interval", "--pid", "--folder"}},
+      {{"faro", "config"}, {"--file", "--set", "--json"}},
+      {{"faro-lab", "simulate"}, {"--seed", "--runs", "--resume"}}};
   for (const HelpCase& one : cases) {
     Arguments arguments = one.command;
     arguments.emplace_back("--help");
-    const CommandResult result = run_faro(arguments);
+    const CommandResult result = run_line(arguments);
     EXPECT_EQ(result.exit_code, kOk) << result.errors;
     EXPECT_EQ(result.errors, "");
     EXPECT_TRUE(contains(result.output, "Exit codes:"));
@@ -98,6 +99,31 @@ TEST(FaroCommand, tells_its_version_commit_and_compiler) {
   const CommandResult result = run_faro({"--version"});
   EXPECT_EQ(result.exit_code, kOk);
   EXPECT_EQ(result.output.rfind("faro ", 0), 0u) << result.output;
+  const CommandResult of_laboratory = run_faro_lab({"--version"});
+  EXPECT_EQ(of_laboratory.exit_code, kOk);
+  EXPECT_EQ(of_laboratory.output, "faro-lab" + result.output.substr(4));
+}
+
+// Someone may know a command by the program that had it, or may take one program for the other.
+TEST(FaroCommand, says_in_one_line_which_program_has_a_command_of_the_other) {
+  struct Case {
+    Arguments typed;
+    std::string answer;
+  };
+  const std::vector<Case> cases = {
+      {{"faro", "bench"}, "faro: bench is a command of faro-lab: faro-lab bench\n"},
+      {{"faro", "bench", "two-stage", "--rows", "5"},
+       "faro: bench is a command of faro-lab: faro-lab bench\n"},
+      {{"faro", "help", "simulate"},
+       "faro: simulate is a command of faro-lab: faro-lab simulate\n"},
+      {{"faro", "soak", "--help"}, "faro: soak is a command of faro-lab: faro-lab soak\n"},
+      {{"faro-lab", "stat"}, "faro-lab: stat is a command of faro: faro stat\n"}};
+  for (const Case& one : cases) {
+    const CommandResult result = run_line(one.typed);
+    EXPECT_EQ(result.exit_code, kUsage);
+    EXPECT_EQ(result.output, "");
+    EXPECT_EQ(result.errors, one.answer);
+  }
 }
 
 struct BadCase {
@@ -106,15 +132,14 @@ struct BadCase {
 };
 
 std::ostream& operator<<(std::ostream& out, const BadCase& one) {
-  out << "faro";
-  for (const std::string& argument : one.arguments) out << ' ' << argument;
+  for (const std::string& argument : one.arguments) out << argument << ' ';
   return out;
 }
 
 class BadUsage : public testing::TestWithParam<BadCase> {};
 
 TEST_P(BadUsage, is_refused_with_the_name_of_what_is_wrong) {
-  const CommandResult result = run_faro(GetParam().arguments);
+  const CommandResult result = run_line(GetParam().arguments);
   EXPECT_EQ(result.exit_code, kUsage) << result.output << result.errors;
   EXPECT_EQ(result.output, "");
   EXPECT_TRUE(contains(result.errors, GetParam().named)) << result.errors;
@@ -123,51 +148,58 @@ TEST_P(BadUsage, is_refused_with_the_name_of_what_is_wrong) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadUsage,
     testing::Values(
-        BadCase{{}, "subcommand"}, BadCase{{"shuffle"}, "shuffle"},
-        BadCase{{"bench", "--no-such-flag"}, "--no-such-flag"},
-        BadCase{{"bench", "two-stage", "--processes", "0"}, "--processes"},
-        BadCase{{"bench", "two-stage", "--processes", "many"}, "--processes"},
-        BadCase{{"bench", "two-stage", "--rows", "-5"}, "--rows"},
-        BadCase{{"bench", "two-stage", "--row-bytes", "12"}, "--row-bytes"},
-        BadCase{{"bench", "two-stage", "--hash", "md5"}, "--hash"},
-        BadCase{{"bench", "two-stage", "--transport", "pigeon"}, "--transport"},
-        BadCase{{"bench", "two-stage", "--transport", "java-shm"}, "--java"},
-        BadCase{{"bench", "two-stage", "--ring", "12345"}, "ring.bytes"},
-        BadCase{{"bench", "two-stage", "--ring", "fast"}, "--ring"},
-        BadCase{{"bench", "two-stage", "--threshold", "1MiB"}, "transfer.threshold_bytes"},
-        BadCase{{"bench", "two-stage", "--pin", "100000", "--rows", "1"}, "--pin"},
-        BadCase{{"bench", "two-stage", "--node", "0"}, "--nodes"},
-        BadCase{{"bench", "two-stage", "--nodes", "a:1,b:1"}, "--node"},
-        BadCase{{"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "2"}, "--node"},
-        BadCase{{"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0", "--processes", "2"},
-                "--processes"},
-        BadCase{
-            {"bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0", "--transport", "sockets"},
-            "--transport"},
-        BadCase{{"bench", "link", "--frame", "100"}, "--frame"},
-        BadCase{{"bench", "link", "--transport", "sockets"}, "--transport"},
-        BadCase{{"bench", "link", "--set", "ring.bytes=64KiB"}, "ring.bytes"},
-        BadCase{{"bench", "link", "--nodes", "a:1,b:1"}, "--node"},
-        BadCase{{"bench", "link", "--node", "0", "--nodes", "a:1"}, "--nodes"},
-        BadCase{{"bench", "channel", "--frame", "12"}, "frames of 12 bytes"},
-        BadCase{{"bench", "channel", "--batch", "9"}, "9 frames per post"},
-        BadCase{{"bench", "receive", "--row-bytes", "100"}, "--row-bytes"},
-        BadCase{{"bench", "receive", "--pattern", "gather"}, "--pattern"},
-        BadCase{{"bench", "receive", "--transport", "sockets"}, "--transport"},
-        BadCase{{"bench", "--set", "ring.bites=5"}, "ring.bites"}, BadCase{{"plan"}, "--nodes"},
-        BadCase{{"plan", "--nodes", "0"}, "--nodes"},
-        BadCase{{"plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
-        BadCase{{"doctor", "--set", "novalue"}, "--set"},
-        BadCase{{"stat", "--interval", "0"}, "--interval"},
-        BadCase{{"explain", "--pid", "x"}, "--pid"},
-        BadCase{{"config", "--set", "ring.bytes=5"}, "ring.bytes"},
-        BadCase{{"config", "--set", "security.secret=never on a command line"}, "unknown setting"},
-        BadCase{{"config", "--set", "ring.bytes=8KiB", "--set", "transfer.threshold_bytes=16KiB"},
+        BadCase{{"faro"}, "subcommand"}, BadCase{{"faro-lab"}, "subcommand"},
+        BadCase{{"faro", "shuffle"}, "plan, doctor, stat, top, explain or config"},
+        BadCase{{"faro-lab", "shuffle"}, "bench, simulate or soak"},
+        BadCase{{"faro-lab", "bench", "--no-such-flag"}, "--no-such-flag"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--processes", "0"}, "--processes"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--processes", "many"}, "--processes"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--rows", "-5"}, "--rows"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--row-bytes", "12"}, "--row-bytes"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--hash", "md5"}, "--hash"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--transport", "pigeon"}, "--transport"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--transport", "java-shm"}, "--java"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--ring", "12345"}, "ring.bytes"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--ring", "fast"}, "--ring"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--threshold", "1MiB"},
                 "transfer.threshold_bytes"},
-        BadCase{{"config", "--file", "/no/such/file"}, "/no/such/file"}),
+        BadCase{{"faro-lab", "bench", "two-stage", "--pin", "100000", "--rows", "1"}, "--pin"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--node", "0"}, "--nodes"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--nodes", "a:1,b:1"}, "--node"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--nodes", "a:1,b:1", "--node", "2"}, "--node"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0",
+                 "--processes", "2"},
+                "--processes"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--nodes", "a:1,b:1", "--node", "0",
+                 "--transport", "sockets"},
+                "--transport"},
+        BadCase{{"faro-lab", "bench", "link", "--frame", "100"}, "--frame"},
+        BadCase{{"faro-lab", "bench", "link", "--transport", "sockets"}, "--transport"},
+        BadCase{{"faro-lab", "bench", "link", "--set", "ring.bytes=64KiB"}, "ring.bytes"},
+        BadCase{{"faro-lab", "bench", "link", "--nodes", "a:1,b:1"}, "--node"},
+        BadCase{{"faro-lab", "bench", "link", "--node", "0", "--nodes", "a:1"}, "--nodes"},
+        BadCase{{"faro-lab", "bench", "channel", "--frame", "12"}, "frames of 12 bytes"},
+        BadCase{{"faro-lab", "bench", "channel", "--batch", "9"}, "9 frames per post"},
+        BadCase{{"faro-lab", "bench", "receive", "--row-bytes", "100"}, "--row-bytes"},
+        BadCase{{"faro-lab", "bench", "receive", "--pattern", "gather"}, "--pattern"},
+        BadCase{{"faro-lab", "bench", "receive", "--transport", "sockets"}, "--transport"},
+        BadCase{{"faro-lab", "bench", "--set", "ring.bites=5"}, "ring.bites"},
+        BadCase{{"faro", "plan"}, "--nodes"}, BadCase{{"faro", "plan", "--nodes", "0"}, "--nodes"},
+        BadCase{{"faro", "plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
+        BadCase{{"faro", "doctor", "--set", "novalue"}, "--set"},
+        BadCase{{"faro", "stat", "--interval", "0"}, "--interval"},
+        BadCase{{"faro", "explain", "--pid", "x"}, "--pid"},
+        BadCase{{"faro", "config", "--set", "ring.bytes=5"}, "ring.bytes"},
+        BadCase{{"faro", "config", "--set", "security.secret=never on a command line"},
+                "unknown setting"},
+        BadCase{{"faro", "config", "--set", "ring.bytes=8KiB", "--set",
+                 "transfer.threshold_bytes=16KiB"},
+                "transfer.threshold_bytes"},
+        BadCase{{"faro", "config", "--file", "/no/such/file"}, "/no/such/file"}),
     [](const auto& bad) {
-      std::string name = "faro";
-      for (const std::string& argument : bad.param.arguments) name += "_" + argument;
+      std::string name;
+      for (const std::string& argument : bad.param.arguments)
+        name += (name.empty() ? "" : "_") + argument;
       for (char& c : name) {
         if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
       }
@@ -190,7 +222,7 @@ std::ostream& operator<<(std::ostream& out, const BenchCase& one) {
 /// What the command prints with --json; the test fails if it does not end well.
 json run_json(Arguments arguments) {
   arguments.emplace_back("--json");
-  const CommandResult result = run_faro(arguments);
+  const CommandResult result = run_faro_lab(arguments);
   EXPECT_EQ(result.exit_code, kOk) << result.output << result.errors;
   return parse(result);
 }
@@ -257,8 +289,8 @@ INSTANTIATE_TEST_SUITE_P(All, TinyLink,
 
 TEST(FaroBench, carries_frames_over_channels_one_or_many_per_post) {
   for (const char* batch : {"1", "3", "8"}) {
-    const CommandResult result = run_faro({"bench", "channel", "--count", "100", "--trips", "10",
-                                           "--repetitions", "1", "--batch", batch});
+    const CommandResult result = run_faro_lab({"bench", "channel", "--count", "100", "--trips",
+                                               "10", "--repetitions", "1", "--batch", batch});
     EXPECT_EQ(result.exit_code, kOk) << result.output << result.errors;
     for (const char* row : {"copies", "bare ring", "shm", "tcp", "socket"})
       EXPECT_TRUE(contains(result.output, row)) << row << " in\n" << result.output;
@@ -291,8 +323,8 @@ INSTANTIATE_TEST_SUITE_P(All, TinyReceive,
                                               "--set", "transfer.threshold_bytes=1KiB"}}));
 
 TEST(FaroBench, prints_one_table_with_the_ratio_to_the_baseline) {
-  const CommandResult result =
-      run_faro({"bench", "two-stage", "--rows", "2000", "--repetitions", "1", "--processes", "2"});
+  const CommandResult result = run_faro_lab(
+      {"bench", "two-stage", "--rows", "2000", "--repetitions", "1", "--processes", "2"});
   ASSERT_EQ(result.exit_code, kOk) << result.output << result.errors;
   for (const char* part : {"seconds", "rows/s", "CPU ns/hop", "vs sockets",
                            "2 processes × 1 worker", "shm", "tcp", "1.00 ×", "verified"}) {
@@ -340,8 +372,8 @@ class BenchOnHosts : public testing::Test {
 };
 
 TEST_F(BenchOnHosts, node_0_prints_the_results_of_all) {
-  RunningCommand other(node("1", "5000"));
-  RunningCommand first(node("0", "5000"));
+  RunningCommand other(node("1", "5000"), {}, FARO_LAB_PATH);
+  RunningCommand first(node("0", "5000"), {}, FARO_LAB_PATH);
   const CommandResult results = first.finish();
   const CommandResult others = other.finish();
   ASSERT_EQ(results.exit_code, kOk) << results.output << results.errors;
@@ -354,8 +386,8 @@ TEST_F(BenchOnHosts, node_0_prints_the_results_of_all) {
 }
 
 TEST_F(BenchOnHosts, other_flags_on_another_node_are_refused_on_both) {
-  RunningCommand other(node("1", "5000"));
-  RunningCommand first(node("0", "6000"));
+  RunningCommand other(node("1", "5000"), {}, FARO_LAB_PATH);
+  RunningCommand first(node("0", "6000"), {}, FARO_LAB_PATH);
   const CommandResult results = first.finish();
   const CommandResult others = other.finish();
   EXPECT_EQ(results.exit_code, kUsage) << results.output << results.errors;
@@ -718,8 +750,8 @@ std::string hash_in(const std::string& output) {
 }
 
 TEST(FaroSimulate, runs_the_same_for_the_same_seeds_and_says_what_it_ran) {
-  const CommandResult once = run_faro({"simulate", "--seed", "11", "--runs", "5"});
-  const CommandResult again = run_faro({"simulate", "--seed", "11", "--runs", "5"});
+  const CommandResult once = run_faro_lab({"simulate", "--seed", "11", "--runs", "5"});
+  const CommandResult again = run_faro_lab({"simulate", "--seed", "11", "--runs", "5"});
   EXPECT_EQ(once.exit_code, kOk) << once.output << once.errors;
   EXPECT_TRUE(contains(once.output, "5 of 5 runs from seed 11 without a violation"));
   for (const char* line : {"nodes", "workers", "rows of a run", "faults of a run", "queries ended"})
@@ -727,7 +759,7 @@ TEST(FaroSimulate, runs_the_same_for_the_same_seeds_and_says_what_it_ran) {
   EXPECT_EQ(hash_in(once.output).size(), 21u) << once.output;
   EXPECT_EQ(hash_in(once.output), hash_in(again.output));
   EXPECT_NE(hash_in(once.output),
-            hash_in(run_faro({"simulate", "--seed", "12", "--runs", "5"}).output));
+            hash_in(run_faro_lab({"simulate", "--seed", "12", "--runs", "5"}).output));
 }
 
 class FaroSimulateResume : public testing::Test {
@@ -738,11 +770,11 @@ class FaroSimulateResume : public testing::Test {
 
 TEST_F(FaroSimulateResume, goes_on_where_it_was) {
   const Arguments command = {"simulate", "--seed", "3", "--runs", "4", "--resume", path_};
-  const CommandResult whole = run_faro(command);
+  const CommandResult whole = run_faro_lab(command);
   ASSERT_EQ(whole.exit_code, kOk) << whole.output << whole.errors;
   json kept = json::parse(std::ifstream(path_));
   EXPECT_EQ(kept["ranges"][0]["done"], 4);
-  const CommandResult nothing_left = run_faro(command);
+  const CommandResult nothing_left = run_faro_lab(command);
   EXPECT_TRUE(contains(nothing_left.output, "4 of 4 runs were done before")) << nothing_left.output;
   EXPECT_EQ(hash_in(nothing_left.output), hash_in(whole.output));
   // As if it had been killed before the first save.
@@ -750,12 +782,12 @@ TEST_F(FaroSimulateResume, goes_on_where_it_was) {
   range["done"] = 0, range["hash"] = 0, range["events"] = json::object();
   range.erase("sizes");
   std::ofstream(path_) << kept;
-  EXPECT_EQ(hash_in(run_faro(command).output), hash_in(whole.output));
+  EXPECT_EQ(hash_in(run_faro_lab(command).output), hash_in(whole.output));
 }
 
 TEST_F(FaroSimulateResume, refuses_a_file_of_something_else) {
   std::ofstream(path_) << "{\"ranges\": 7}";
-  const CommandResult result = run_faro({"simulate", "--runs", "1", "--resume", path_});
+  const CommandResult result = run_faro_lab({"simulate", "--runs", "1", "--resume", path_});
   EXPECT_EQ(result.exit_code, kUsage);
   EXPECT_TRUE(contains(result.errors, path_)) << result.errors;
 }

@@ -1,5 +1,5 @@
-// The faro command finds libfaro_verbs.so where it was installed, wherever that is and however it
-// is started.
+// The programs find libfaro_verbs.so where they were installed, wherever that is and however they
+// are started.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace files = std::filesystem;
 
-/// An installed tree: the command in bin/, the module in a folder of libraries.
+/// An installed tree: the programs in bin/, the module in a folder of libraries.
 class Installed : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -28,11 +28,15 @@ class Installed : public testing::TestWithParam<const char*> {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
     files::create_directories(prefix() / "bin");
-    files::copy_file(FARO_COMMAND_PATH, prefix() / "bin/faro");
     // What is installed does not know where it was built.
     const std::string script = (folder_ / "script.cmake").string();
-    std::ofstream(script) << "file(RPATH_REMOVE FILE \"" << (prefix() / "bin/faro").string()
-                          << "\")\n";
+    std::ofstream commands(script);
+    for (const files::path program : {FARO_COMMAND_PATH, FARO_LAB_PATH}) {
+      const files::path copy = prefix() / "bin" / program.filename();
+      files::copy_file(program, copy);
+      commands << "file(RPATH_REMOVE FILE \"" << copy.string() << "\")\n";
+    }
+    commands.close();
     ASSERT_EQ(std::system(fmt::format("'{}' -P '{}'", FARO_CMAKE_PATH, script).c_str()), 0);
   }
   void TearDown() override { files::remove_all(folder_); }
@@ -95,8 +99,8 @@ TEST_F(InstalledCommand, without_its_module_says_where_it_has_looked) {
 // Figures over tcp are not to be taken for those over RDMA.
 TEST_F(InstalledCommand, says_that_auto_leaves_out_verbs) {
   const std::string text =
-      said("bin/faro bench link --transport auto --frame 64 --count 10 --repetitions 1");
-  expect_contains(text, "faro bench: auto is shm within a host and tcp between hosts here");
+      said("bin/faro-lab bench link --transport auto --frame 64 --count 10 --repetitions 1");
+  expect_contains(text, "faro-lab bench: auto is shm within a host and tcp between hosts here");
   expect_contains(text, "cannot be loaded");
 }
 

@@ -105,7 +105,7 @@ class Control {
     if (words[1] == 1) return Status::Ok();
     return Status(
         Code::invalid_argument,
-        fmt::format("node 0 refused node {}: the flags of `faro bench` must be the same on "
+        fmt::format("node 0 refused node {}: the flags of `faro-lab bench` must be the same on "
                     "all nodes, --node apart, and every node number started once",
                     options_.node));
   }

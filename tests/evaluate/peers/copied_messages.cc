@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr size_t kMessagesInRing = 16;  // as many as `faro bench link` has room for
+constexpr size_t kMessagesInRing = 16;  // as many as `faro-lab bench link` has room for
 constexpr uint32_t kRounds = 5;
 
 }  // namespace

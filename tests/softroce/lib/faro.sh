@@ -36,7 +36,7 @@ on_addresses() {
 two_stage() {
   local name=$1
   shift
-  "$bin/faro" bench two-stage --json "$@" >"$share/$name.json" 2>"$share/$name.log" ||
+  "$bin/faro-lab" bench two-stage --json "$@" >"$share/$name.json" 2>"$share/$name.log" ||
     fail "two-stage $*: exit code $?: $(cat "$share/$name.log" "$share/$name.json" | tail -n 20)"
 }
 
@@ -44,7 +44,7 @@ two_stage() {
 # itself, to compare with write_bandwidth.
 link_bandwidth() {
   local name=$1
-  "$bin/faro" bench link --transport verbs --host "$(address_of "$3"),$(address_of "$2")" --frame "$4" --count "$5" \
+  "$bin/faro-lab" bench link --transport verbs --host "$(address_of "$3"),$(address_of "$2")" --frame "$4" --count "$5" \
     --repetitions 3 --json "${@:6}" >"$share/$name.json" 2>"$share/$name.log" ||
     fail "bench link: exit code $?: $(tail -n 5 "$share/$name.log")"
   jq -r '.results[0].gigabits_per_second * 1000 | round | . / 1000' "$share/$name.json"

@@ -13,7 +13,7 @@ mixed() {
   for ((node = 1; node <= ${#languages}; node++)); do nodes+=${nodes:+,}$(address_of "$node"):7170; done
   for ((node = 0; node < ${#languages}; node++)); do
     case ${languages:node:1} in
-      c) program=("$bin/faro" bench two-stage --json) ;;
+      c) program=("$bin/faro-lab" bench two-stage --json) ;;
       j) program=("${jvm[@]}" -cp "$java_class_path" io.faro.bench.Main two-stage) ;;
     esac
     FARO_CONNECT_TIMEOUT_MS=120000 "${program[@]}" "${@:3}" --node "$node" --nodes "$nodes" \

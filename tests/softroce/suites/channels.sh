@@ -15,7 +15,7 @@ of_channels() {
 # bench_channel <name>: both endpoints on the address of node 1.
 bench_channel() {
   step "bench channel"
-  "$bin/faro" bench channel --set transport=verbs --set cluster.listen="$(address_of 1):0" --frame 4096 --ring 65536 \
+  "$bin/faro-lab" bench channel --set transport=verbs --set cluster.listen="$(address_of 1):0" --frame 4096 --ring 65536 \
     --count 500 --trips 100 --repetitions 1 >"$share/$1.txt" 2>"$share/$1.log" ||
     fail "bench channel: exit code $?: $(tail -n 20 "$share/$1".{log,txt})"
   grep '^verbs .*verified' "$share/$1.txt" || fail "no figures over verbs: $(cat "$share/$1.txt")"

@@ -10,7 +10,7 @@ step "64 KiB for 2 × 1 nodes"
 status=0
 (
   ulimit -l 64
-  setpriv --bounding-set=-all --inh-caps=-all "$bin/faro" bench two-stage --transport verbs --processes 2 --rows 1000 \
+  setpriv --bounding-set=-all --inh-caps=-all "$bin/faro-lab" bench two-stage --transport verbs --processes 2 --rows 1000 \
     --repetitions 1 --host "$(addresses_of 2)" >"$share/memlock.log" 2>&1
 ) || status=$?
 expect_failure "a session beyond memlock" "$status" memlock "$share/memlock.log"

@@ -8,7 +8,7 @@ readonly host=(--host "$(addresses_of 2)")
 refused() {
   local name=$1 text=$2 status=0
   shift 2
-  "$bin/faro" bench two-stage "${shape[@]}" "${host[@]}" "$@" >"$share/$name.log" 2>&1 || status=$?
+  "$bin/faro-lab" bench two-stage "${shape[@]}" "${host[@]}" "$@" >"$share/$name.log" 2>&1 || status=$?
   expect_failure "$*" "$status" "$text" "$share/$name.log"
 }
 

@@ -16,7 +16,7 @@ start_nodes() {
   pids=()
   for ((node = 1; node <= nodes; node++)); do list+=("$(address_of "$node"):7100"); done
   for ((node = 1; node <= nodes; node++)); do
-    timeout 60 "$bin/faro" bench two-stage --transport verbs --workers 2 --rows 100000000 --repetitions 1 \
+    timeout 60 "$bin/faro-lab" bench two-stage --transport verbs --workers 2 --rows 100000000 --repetitions 1 \
       --set liveness.timeout_ms=$((1000 * liveness_s)) --node $((node - 1)) --nodes "$(IFS=,; printf %s "${list[*]}")" \
       >"$share/node$node.log" 2>&1 &
     pids[node]=$!

@@ -20,7 +20,7 @@ expect_clean rxe1
 
 step "a two-stage shuffle from guest to guest"
 status=0
-"$bin/faro" bench two-stage --transport verbs --workers 2 --rows 100000 --repetitions 1 \
+"$bin/faro-lab" bench two-stage --transport verbs --workers 2 --rows 100000 --repetitions 1 \
   --node $((self - 1)) --nodes "$(address_of 1):7100,$(address_of 2):7100" >"$share/two_stage.log" 2>&1 || status=$?
 cat "$share/two_stage.log"
 expect_equal "exit code" "$status" 0

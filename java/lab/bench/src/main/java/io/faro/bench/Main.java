@@ -13,7 +13,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
  * <p>{@code two-stage [--processes 4] [--workers 1] [--rows 5000000] [--hash finalizer] [--transport
  * auto] [--level many|one|codec] [--hosts 127.0.0.1] [--repetitions 7] [--warmup 5]} starts a JVM per process and prints one line of JSON. With
  * {@code --node} and {@code --nodes} it is one node of a cluster, whose other nodes may be {@code
- * faro bench two-stage} with the same flags.
+ * faro-lab bench two-stage} with the same flags.
  */
 final class Main {
   static final int PORTS = 2; // in a row: node 0 uses the second one, too

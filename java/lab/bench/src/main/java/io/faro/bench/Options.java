@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** The flags of one run, as {@code faro bench two-stage} names them. */
+/** The flags of one run, as {@code faro-lab bench two-stage} names them. */
 public record Options(
     TwoStageJob job,
     Carrier carrier,

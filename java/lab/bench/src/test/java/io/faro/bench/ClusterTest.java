@@ -46,7 +46,7 @@ class ClusterTest {
 
   @Test
   void theCommandShowsJavaBesideCpp() throws Exception {
-    List<String> command = new ArrayList<>(List.of(System.getProperty("faro.command"), "bench"));
+    List<String> command = new ArrayList<>(List.of(System.getProperty("faro.laboratory"), "bench"));
     command.addAll(List.of("two-stage", "--java", System.getProperty("java.class.path")));
     command.addAll(List.of("--transport", "shm,java-shm,java-nio", "--processes", "2"));
     command.addAll(List.of("--rows", "20000", "--repetitions", "1"));

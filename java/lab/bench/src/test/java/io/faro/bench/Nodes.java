@@ -29,7 +29,7 @@ final class Nodes implements AutoCloseable {
     for (int node = 0; node < languages.length(); node++) {
       List<String> command = new ArrayList<>();
       if (languages.charAt(node) == 'c') {
-        command.addAll(List.of(System.getProperty("faro.command"), "bench"));
+        command.addAll(List.of(System.getProperty("faro.laboratory"), "bench"));
       } else {
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-Xcheck:jni", "-Xmx128m", "-XX:TieredStopAtLevel=1"));

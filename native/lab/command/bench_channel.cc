@@ -1,19 +1,19 @@
-// `faro bench channel`: what a channel costs, beside the least that there is; --peers: what peers cost.
+// `faro-lab bench channel`: what a channel costs, beside the least that there is; --peers: what peers cost.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
-#include "command/bench_parts.h"
 #include "command/exit_code.h"
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/channel_peers.h"
 #include "lab/bench/channels.h"
+#include "lab/command/bench_parts.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using bench::ChannelCarrier;
@@ -181,4 +181,4 @@ void add_channel_command(CLI::App& bench, int& exit_code) {
   flags.settings.add_to(command);
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,4 +1,4 @@
-// `faro bench receive`: how fast nodes receive rows of a width, repartitioned or broadcast, on one host.
+// `faro-lab bench receive`: how fast nodes receive rows of a width, repartitioned or broadcast, on one host.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "base/return_if_error.h"
-#include "command/bench_parts.h"
-#include "command/bench_report.h"
 #include "command/build_json.h"
 #include "command/machine.h"
 #include "command/setting_flags.h"
@@ -15,8 +13,10 @@
 #include "command/text.h"
 #include "lab/bench/contest.h"
 #include "lab/bench/receive.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using bench::ReceiveJob;
@@ -123,4 +123,4 @@ void add_receive_command(CLI::App& bench, int& exit_code) {
   command.add_flag("--json", flags.json, "Print JSON");
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,11 +1,11 @@
-#include "command/node_flags.h"
+#include "lab/command/node_flags.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "command/settings.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 
 void NodeFlags::add_to(CLI::App& app) {
   app.option_defaults()->always_capture_default();
@@ -36,4 +36,4 @@ Status NodeFlags::check() const {
   return Status::Ok();
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "base/return_if_error.h"
-#include "command/bench_parts.h"
-#include "command/bench_report.h"
 #include "command/build_json.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
 #include "command/text.h"
 #include "command/version.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using bench::Carrier;
@@ -128,4 +128,4 @@ int run_standard_bench(const BenchInputs& inputs) {
   return all_verified(reports) ? kExitOk : kExitFailed;
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,4 +1,4 @@
-#include "lab/bench/temporary_secret.h"
+#include "command/temporary_secret.h"
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -14,7 +14,7 @@
 #include "base/return_if_error.h"
 #include "base/unique_fd.h"
 
-namespace faro::bench {
+namespace faro::command {
 namespace {
 
 Status failed(std::string_view what) {
@@ -51,4 +51,4 @@ bool has_secret(const Config& config) {
   return std::getenv("FARO_SECRET") != nullptr || !config.get("security.secret_file").empty();
 }
 
-}  // namespace faro::bench
+}  // namespace faro::command

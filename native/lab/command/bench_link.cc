@@ -1,4 +1,4 @@
-// `faro bench link`: the bandwidth of one lane, on one host (it starts both processes itself) or between
+// `faro-lab bench link`: the bandwidth of one lane, on one host (it starts both processes itself) or between
 // two (each is started with --node and --nodes).
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "base/return_if_error.h"
-#include "command/bench_parts.h"
-#include "command/bench_report.h"
 #include "command/build_json.h"
 #include "command/machine.h"
-#include "command/node_flags.h"
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/cluster_node.h"
 #include "lab/bench/link.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
+#include "lab/command/node_flags.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using bench::LinkJob;
@@ -142,4 +142,4 @@ void add_link_command(CLI::App& bench, int& exit_code) {
   command.add_flag("--json", flags.json, "Print JSON, with all counters");
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

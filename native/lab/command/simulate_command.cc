@@ -4,16 +4,16 @@
 #include <string>
 
 #include "base/clock.h"
-#include "command/commands.h"
-#include "command/progress_line.h"
-#include "command/seed_ranges.h"
 #include "command/subcommand.h"
 #include "command/version.h"
+#include "lab/command/commands.h"
+#include "lab/command/progress_line.h"
+#include "lab/command/seed_ranges.h"
 #include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/churn/churn_run.h"
 #include "lab/workload/chance.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 // How often the file of --resume is written; a killed process loses what came later.
@@ -62,7 +62,7 @@ std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRange
 int run(const Flags& flags) {
   const char* const what = flags.channels ? " --channels" : "";
   Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
-  if (!loaded) return report_error("simulate", loaded.status());
+  if (!loaded) return report_error("faro-lab simulate", loaded.status());
   SeedRange& range = loaded->find_or_add(flags.seed, flags.runs, version_text() + what);
   if (range.done > 0) fmt::print("{} of {} runs were done before\n", range.done, range.runs);
   Status saved;
@@ -72,9 +72,9 @@ int run(const Flags& flags) {
       "\n{} of {} runs from seed {} without a violation, {:.1f} s, {:.1f} runs/s, hash {:016x}\n",
       range.done, range.runs, range.seed, range.seconds,
       range.seconds > 0 ? static_cast<double>(range.done) / range.seconds : 0, range.hash);
-  if (!saved.ok()) return report_error("simulate", saved);
+  if (!saved.ok()) return report_error("faro-lab simulate", saved);
   if (!violation) return kExitOk;
-  fmt::print("\n{}\nseed {}: {}\nto repeat it: faro simulate{} --seed {} --runs 1\n",
+  fmt::print("\n{}\nseed {}: {}\nto repeat it: faro-lab simulate{} --seed {} --runs 1\n",
              violation->trace, violation->seed, violation->violation, what, violation->seed);
   return kExitFailed;
 }
@@ -102,4 +102,4 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       std::string(kExitCodeHelp));
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -6,11 +6,11 @@
 
 #include "base/log.h"
 #include "base/settings.h"
-#include "command/bench_parts.h"
 #include "command/exit_code.h"
+#include "lab/command/bench_parts.h"
 #include "transport/plugin/plugin_loader.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 Status verbs_status(const Config& config) {
@@ -28,8 +28,8 @@ void say_what_auto_leaves_out(const std::vector<std::string>& names, const Confi
   const Status verbs = verbs_status(config);
   if (verbs.ok()) return;
   say_error(fmt::format(
-      "faro bench: auto is shm within a host and tcp between hosts here, and never verbs: {}\n",
+      "faro-lab bench: auto is shm within a host and tcp between hosts here, and never verbs: {}\n",
       verbs.message()));
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -7,7 +7,7 @@
 #include "faro/config.h"
 #include "faro/status.h"
 
-namespace faro::bench {
+namespace faro::command {
 
 /// A new one, for Config::set_bytes. Errors: system_error.
 Result<std::string> random_secret();
@@ -32,4 +32,4 @@ class TemporarySecret {
 /// Whether the environment or `config` gives a session a secret already.
 bool has_secret(const Config& config);
 
-}  // namespace faro::bench
+}  // namespace faro::command

@@ -5,14 +5,14 @@
 #include <random>
 #include <string>
 
-#include "command/commands.h"
 #include "command/subcommand.h"
+#include "command/temporary_secret.h"
 #include "command/text.h"
-#include "lab/bench/temporary_secret.h"
+#include "lab/command/commands.h"
 #include "lab/soak/memory_trend.h"
 #include "lab/soak/soak.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 constexpr double kLineSeconds = 60;
@@ -50,7 +50,7 @@ void print_line(const soak::Progress& now, bool churn) {
 // Decides all random choices.
 std::string command_of(const soak::Options& options) {
   std::string command =
-      fmt::format("faro soak --seed {} --liveness-ms {}", options.seed, options.liveness_ms);
+      fmt::format("faro-lab soak --seed {} --liveness-ms {}", options.seed, options.liveness_ms);
   if (options.churn) command += " --churn";
   if (options.kills != 0) command += fmt::format(" --kills {}", options.kills);
   if (!options.transport.empty()) command += " --transport " + options.transport;
@@ -60,8 +60,8 @@ std::string command_of(const soak::Options& options) {
 }
 
 int run(soak::Options& options) {
-  const Result<bench::TemporarySecret> secret = bench::TemporarySecret::make();
-  if (!secret) return report_error("soak", secret.status());
+  const Result<TemporarySecret> secret = TemporarySecret::make();
+  if (!secret) return report_error("faro-lab soak", secret.status());
   options.secret_file = secret->path();
   fmt::print(
       "seed {}, {} nodes, of which node {} is the witness, liveness.timeout_ms = {}\n",
@@ -141,4 +141,4 @@ void add_soak_command(CLI::App& app, int& exit_code) {
       std::string(kExitCodeHelp));
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

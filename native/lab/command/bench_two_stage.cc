@@ -1,4 +1,4 @@
-// `faro bench two-stage`: the two-stage shuffle of integers with everything as a flag, on one host
+// `faro-lab bench two-stage`: the two-stage shuffle of integers with everything as a flag, on one host
 // (it starts the processes itself) or on several (each is started with --node and --nodes).
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,19 +10,19 @@
 #include <vector>
 
 #include "base/return_if_error.h"
-#include "command/bench_parts.h"
-#include "command/bench_report.h"
 #include "command/build_json.h"
 #include "command/machine.h"
-#include "command/node_flags.h"
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/cluster_node.h"
 #include "lab/bench/cpu_pin.h"
 #include "lab/bench/two_stage.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
+#include "lab/command/node_flags.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using bench::Contestant;
@@ -236,4 +236,4 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command.add_flag("--json", flags.json, "Print JSON, with all counters");
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

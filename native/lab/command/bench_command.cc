@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "command/bench_parts.h"
-#include "command/commands.h"
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/commands.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 struct Flags {
@@ -68,4 +68,4 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_receive_command(command, exit_code);
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,4 +1,4 @@
-#include "command/bench_parts.h"
+#include "lab/command/bench_parts.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "command/exit_code.h"
 #include "command/settings.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 
-int bench_error(const Status& status) { return report_error("bench", status); }
+int bench_error(const Status& status) { return report_error("faro-lab bench", status); }
 
 Status check_transports(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -53,4 +53,4 @@ std::function<void(const bench::ContestProgress&)> contest_progress(
   };
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

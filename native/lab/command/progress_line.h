@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace faro::command {
+namespace faro::command::lab {
 
 /// Threads: one at a time. Errors: none; a lost line does no harm.
 class ProgressLine {
@@ -33,4 +33,4 @@ class ProgressLine {
   size_t shown_columns_ = 0;
 };
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

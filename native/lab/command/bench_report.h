@@ -10,7 +10,7 @@
 #include "command/text.h"
 #include "lab/bench/contest.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 
 /// One contest and what belongs to it.
 struct ContestReport {
@@ -50,4 +50,4 @@ Json contest_json(const ContestReport& report);
 /// The metrics of each.
 Json nodes_json(const std::vector<bench::NodeReport>& nodes);
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -12,7 +12,7 @@ namespace CLI {
 class App;
 }
 
-namespace faro::command {
+namespace faro::command::lab {
 
 /// Threads: a value. Lives as long as the CLI::App that it was added to.
 class NodeFlags {
@@ -38,4 +38,4 @@ class NodeFlags {
   std::vector<std::string> nodes_;
 };
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

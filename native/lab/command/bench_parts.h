@@ -1,4 +1,4 @@
-// The parts of `faro bench`, each in a file of its own.
+// The parts of `faro-lab bench`, each in a file of its own.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "command/progress_line.h"
 #include "faro/config.h"
 #include "lab/bench/cluster.h"
 #include "lab/bench/contest.h"
+#include "lab/command/progress_line.h"
 
 namespace CLI {
 class App;
 }
 
-namespace faro::command {
+namespace faro::command::lab {
 
 /// What the benchmark is run with.
 struct BenchInputs {
@@ -24,10 +24,10 @@ struct BenchInputs {
   bool json = false;
 };
 
-/// `faro bench`: the table a newcomer gets. Returns the exit code.
+/// `faro-lab bench`: the table a newcomer gets. Returns the exit code.
 int run_standard_bench(const BenchInputs& inputs);
 
-/// `faro bench --full`: every figure that has a goal, or those of some parts. Returns the exit code.
+/// `faro-lab bench --full`: every figure that has a goal, or those of some parts. Returns the exit code.
 int run_full_bench(const BenchInputs& inputs, const std::vector<std::string>& parts);
 
 /// The flag --java.
@@ -43,20 +43,20 @@ void add_transports_flag(CLI::App& command, std::vector<std::string>& transports
 /// The names of the parts, for a help text: "pinned, unpinned, …".
 std::string full_bench_parts();
 
-/// `faro bench kernels`.
+/// `faro-lab bench kernels`.
 void add_kernels_command(CLI::App& bench, int& exit_code);
 
-/// `faro bench link`.
+/// `faro-lab bench link`.
 void add_channel_command(CLI::App& bench, int& exit_code);
 void add_link_command(CLI::App& bench, int& exit_code);
 
-/// `faro bench receive`.
+/// `faro-lab bench receive`.
 void add_receive_command(CLI::App& bench, int& exit_code);
 
-/// `faro bench two-stage`.
+/// `faro-lab bench two-stage`.
 void add_two_stage_command(CLI::App& bench, int& exit_code);
 
-/// "faro bench: …" on stderr; the exit code that belongs to the error.
+/// "faro-lab bench: …" on stderr; the exit code that belongs to the error.
 int bench_error(const Status& status);
 
 /// A job of Faro alone over one transport.
@@ -94,4 +94,4 @@ inline constexpr char kPaperNote[] =
     "hand for\n"
     "  this job alone; copies: making, hashing and copying the rows alone, in one thread.\n";
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

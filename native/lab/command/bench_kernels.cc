@@ -1,4 +1,4 @@
-// `faro bench kernels`: what each kernel takes to hash a row and to scatter it (shuffle/kernels/kernels.h), for all
+// `faro-lab bench kernels`: what each kernel takes to hash a row and to scatter it (shuffle/kernels/kernels.h), for all
 // widths and several numbers of receivers, in one thread and in memory alone.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "command/bench_parts.h"
-#include "command/bench_report.h"
 #include "command/build_json.h"
 #include "command/machine.h"
 #include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/two_stage_job.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
 #include "shuffle/kernels/kernels.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using shuffle::KernelHash;
@@ -104,4 +104,4 @@ void add_kernels_command(CLI::App& bench, int& exit_code) {
   command.add_flag("--json", flags.json, "Print JSON");
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,4 +1,4 @@
-#include "command/seed_ranges.h"
+#include "lab/command/seed_ranges.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 #include "command/build_json.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 Json to_json(const SeedRange& range) {
@@ -88,4 +88,4 @@ Status SeedRanges::save() const {
   return Status(Code::system_error, fmt::format("--resume {}: cannot be written", path_));
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

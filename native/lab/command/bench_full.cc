@@ -1,4 +1,4 @@
-// Workloads of `faro bench --full`, one line each:
+// Workloads of `faro-lab bench --full`, one line each:
 //   pinned         4 × 1, 5 M integers, all on one processor: shm, tcp, sockets, the loop written by hand for this job
 //                  (lab/bench/plain_loop.h); shm with the cheap hash
 //   widths         4 × 1 on one processor, rows of 16 to 128 bytes: shm and that loop, and what the copies alone cost
@@ -24,20 +24,20 @@
 #include <vector>
 
 #include "base/return_if_error.h"
-#include "command/bench_parts.h"
-#include "command/bench_report.h"
 #include "command/build_json.h"
 #include "command/exit_code.h"
 #include "command/machine.h"
+#include "command/temporary_secret.h"
 #include "command/text.h"
 #include "command/version.h"
 #include "lab/bench/cpu_pin.h"
 #include "lab/bench/run_time_width.h"
-#include "lab/bench/temporary_secret.h"
 #include "lab/bench/two_stage.h"
 #include "lab/bench/variable_rows.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 using bench::Carrier;
@@ -323,12 +323,12 @@ class FullBench {
   }
 
   Status run_connect() {
-    if (bench::has_secret(config_)) {
+    if (has_secret(config_)) {
       return Status(Code::invalid_argument,
                     "--part connect compares no secret with one of its own: unset FARO_SECRET and "
                     "security.secret_file");
     }
-    FARO_ASSIGN_OR_RETURN(const bench::TemporarySecret secret, bench::TemporarySecret::make());
+    FARO_ASSIGN_OR_RETURN(const TemporarySecret secret, TemporarySecret::make());
     Config guarded = config_;
     FARO_RETURN_IF_ERROR(guarded.set("security.secret_file", std::string_view(secret.path())));
     constexpr uint32_t kNodes = 8;
@@ -460,4 +460,4 @@ int run_full_bench(const BenchInputs& inputs, const std::vector<std::string>& pa
   return bench.verified() ? kExitOk : kExitFailed;
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -9,7 +9,7 @@
 #include "faro/status.h"
 #include "lab/simulation/coverage.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 
 /// Seeds seed … seed + runs - 1, in order.
 struct SeedRange {
@@ -40,4 +40,4 @@ class SeedRanges {
   std::vector<SeedRange> ranges_;
 };
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,4 +1,4 @@
-#include "command/progress_line.h"
+#include "lab/command/progress_line.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "command/text.h"
 
-namespace faro::command {
+namespace faro::command::lab {
 namespace {
 
 constexpr size_t kBarColumns = 20;
@@ -56,4 +56,4 @@ void ProgressLine::clear() {
   shown_columns_ = 0;
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab

@@ -1,11 +1,11 @@
-#include "command/bench_report.h"
+#include "lab/command/bench_report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
-namespace faro::command {
+namespace faro::command::lab {
 
 using bench::ContestResult;
 using bench::RunFigures;
@@ -157,4 +157,4 @@ Json contest_json(const ContestReport& report) {
   return json;
 }
 
-}  // namespace faro::command
+}  // namespace faro::command::lab
