@@ -84,13 +84,14 @@ def run(outcome: Outcome, progress: Progress) -> None:
             outcome.left_out[name] = reason
     points = [point for point in experiment.points if point.contestant not in outcome.left_out]
     progress.skip(_seconds_of(experiment, experiment.points) - _seconds_of(experiment, points))
-    processor = min(os.sched_getaffinity(0)) if experiment.pinned else None
+    one_processor = min(os.sched_getaffinity(0))
     steps = experiment.laps * len(points)
     for lap in range(experiment.laps):
         for number, point in enumerate(order(points, lap)):
             text = f"lap {lap + 1} of {experiment.laps}: {point.contestant} {_text(point.parameters)}"
             progress.step(experiment.name, lap * len(points) + number + 1, steps, text)
-            measure(outcome, point, lap, processor)
+            pinned = experiment.pinned if point.pinned is None else point.pinned
+            measure(outcome, point, lap, one_processor if pinned else None)
             progress.done(CONTESTANTS[point.contestant].expected_seconds)
 
 
@@ -111,11 +112,12 @@ def measure(outcome: Outcome, point: Point, lap: int, processor: int | None) -> 
 def _attempt(outcome: Outcome, point: Point, lap: int, processor: int | None) -> dict | None:
     """The failure, if it is one."""
     experiment, contestant = outcome.experiment, CONTESTANTS[point.contestant]
-    command = contestant.command(experiment.workload, point.parameters)
+    workload = point.workload or experiment.workload
+    command = contestant.command(workload, point.parameters)
     text = command.text() if processor is None else f"taskset -c {processor} {command.text()}"
     try:
         output = programs.run(command, experiment.time_limit_s, processor)
-        results = contestant.results(experiment.workload, point.parameters, output)
+        results = contestant.results(workload, point.parameters, output)
         for parameters, result in results:
             if result.verified is False:
                 where = f" of {parameters['query']}, {result.contestant}" if "query" in parameters else ""
@@ -125,7 +127,7 @@ def _attempt(outcome: Outcome, point: Point, lap: int, processor: int | None) ->
         return _failure(point.contestant, point.parameters, lap, text, reason)
     for parameters, result in results:
         values = dict(result.values)
-        if experiment.workload == "two_stage":
+        if workload == "two_stage":
             values |= per_hop(values, hops(parameters))
         who = result.contestant or point.contestant
         measured = (values, result.count, result.checksum, result.verified)

@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 import unittest
+import unittest.mock
 from dataclasses import asdict
 from html import unescape
 from pathlib import Path
@@ -13,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import bench
 import contest
 import findings
 import guest
@@ -50,6 +52,28 @@ class Reading(unittest.TestCase):
         self.assertEqual(result, Result({"seconds": 0.5, "cpu_seconds": 0.75}, True, 4000, "00ff"))
         connected = CONTESTANTS["shm"].read("connect", TWO_STAGE, output)
         self.assertEqual(connected.values, {"connect_seconds": 0.02})
+
+    def test_reads_the_first_round_idle_time_and_rows_with_lengths(self):
+        one = {"verified": True, "count": 1, "checksum": "00", "connect_seconds": [0.02], "runs": [{"seconds": 1.0, "cpu_seconds": 2.0}]}
+        both = {"contests": [{"results": [one | {"cold": {"seconds": 3.0, "cpu_ns_per_hop": 4.0}, "idle_cpu_ns": 500_000}]}]}
+        self.assertEqual(CONTESTANTS["shm"].read("two_stage", TWO_STAGE, json.dumps(both)).values["cold_seconds"], 3.0)
+        self.assertEqual(CONTESTANTS["shm"].read("idle", TWO_STAGE, json.dumps(both)).values, {"idle_cpu_seconds": 0.0005})
+        rows = json.dumps({"results": [one | {"bytes_per_cpu_second": 8e9}]})
+        self.assertEqual(CONTESTANTS["shm"].read("variable_rows", {"rows": 1}, rows).values["bytes_per_cpu_second"], 8e9)
+
+    def test_reads_all_ways_of_rows_of_one_run(self):
+        ways = {way: {"send_ns": at, "receive_ns": 2 * at} for at, way in enumerate(CONTESTANTS["row-ways"].ways, 1)}
+        results = CONTESTANTS["row-ways"].results("row_ways", {"row_bytes": 8}, json.dumps({"verified": False, "ways": ways}))
+        self.assertEqual([result.contestant for _, result in results][:3], ["row-typed", "row-bytes", "row-in_place"])
+        self.assertEqual(results[1][1].values, {"send_cpu_ns_per_row": 2, "receive_cpu_ns_per_row": 4})
+        self.assertFalse(results[0][1].verified)
+
+    def test_a_secret_is_given_to_those_who_are_to_have_one(self):
+        for secret, length in (("yes", 64), ("no", 0)):
+            command = CONTESTANTS["tcp"].command("connect", {**TWO_STAGE, "secret": secret})
+            self.assertEqual(len(command.environment.get("FARO_SECRET", "")), length)
+        with unittest.mock.patch.dict(os.environ, FARO_SECRET="theirs"), self.assertRaisesRegex(Failed, "unset FARO_SECRET"):
+            CONTESTANTS["tcp"].read("connect", {**TWO_STAGE, "secret": "no"}, "{}")
 
     def test_reads_the_last_round_of_a_peer(self):
         rounds = [
@@ -212,6 +236,25 @@ class Running(unittest.TestCase):
         self.assertEqual(len(said), 8)
         self.assertRegex(said[-1], r"\[tiny 8/8\] lap 2 of 2: .* left")
 
+    def test_a_point_may_have_a_workload_and_a_place_of_its_own(self):
+        class Telling(Contestant):
+            def command(self, workload, parameters):
+                return Command(["sh", "-c", f"echo {workload}; nproc"])
+
+            def read(self, workload, parameters, output):
+                return Result({"said": output.split(), "seconds": 1.0, "cpu_seconds": 1.0}, True)
+
+        CONTESTANTS["telling"] = Telling("telling", "telling")
+        self.addCleanup(lambda: CONTESTANTS.pop("telling"))
+        points = tuple(Point("telling", {**TWO_STAGE, "rows": rows}, *own) for rows, own in ((1, ()), (2, ("idle", False))))
+        outcome = contest.Outcome(Experiment("tiny", "two_stage", points, laps=1, pinned=True))
+        contest.run(outcome, contest.Progress(1, lambda text: None))
+        said = {one.parameters["rows"]: one.values for one in outcome.measurements}
+        self.assertEqual(said[1]["said"], ["two_stage", "1"])
+        self.assertEqual(said[2]["said"], ["idle", str(len(os.sched_getaffinity(0)))])
+        self.assertIn("cpu_ns_per_hop", said[1])
+        self.assertNotIn("cpu_ns_per_hop", said[2])
+
     def test_every_lap_has_every_point_in_another_order(self):
         points = list(range(10))
         orders = [contest.order(points, lap) for lap in range(4)]
@@ -226,8 +269,45 @@ class Running(unittest.TestCase):
             for experiment in made:
                 self.assertIn(experiment.name, findings._PARAGRAPHS)
                 for point in experiment.points:
-                    command = CONTESTANTS[point.contestant].command(experiment.workload, point.parameters)
+                    command = CONTESTANTS[point.contestant].command(point.workload or experiment.workload, point.parameters)
                     self.assertTrue(all(isinstance(word, str) for word in command.arguments), command)
+
+
+class Bench(unittest.TestCase):
+    """The table of `./run bench`."""
+
+    def outcomes(self) -> list[contest.Outcome]:
+        """Of every carrier hops of 2 ns, of tuned sockets and in Java of 6, of those that write every row of 600."""
+        made = [contest.Outcome(one) for one in bench.experiments(rows=1_000_000)]
+        for outcome in made:
+            for point in outcome.experiment.points:
+                place = point.parameters
+                ns = 600 if point.contestant.endswith("-paper") else 6 if point.contestant in ("sockets", *bench.JAVA) else 2
+                values = {"seconds": ns * 2e-9 * 4 * place["rows"], "wall_ns_per_hop": ns, "cpu_ns_per_hop": ns + 1}
+                values |= {"cold_seconds": 1.0, "cold_cpu_ns_per_hop": 9.0}
+                outcome.measurements += [measured(point.contestant, lap, place, **values) for lap in range(outcome.experiment.laps)]
+        return made
+
+    def test_has_a_row_for_each_carrier_and_shape_beside_tuned_sockets(self):
+        lines = [line.split() for line in bench.table(self.outcomes()).splitlines()]
+        self.assertEqual([line[0] for line in lines].count("4"), 2)  # "4 processes × 1 worker"
+        self.assertEqual(lines.count(["shm", "0.0160", "250", "M", "3.00", "3.00", "×", "1.0000", "9.00", "verified"]), 2)
+        self.assertEqual(lines.count(["java-tcp", "0.0480", "83.3", "M", "7.00", "1.00", "×", "1.0000", "9.00", "verified"]), 1)
+        # Of fewer rows, scaled to those of the others.
+        self.assertEqual(lines.count(["sockets-paper", "*", "4.8000", "833", "k", "601.00", "0.01", "×", "10.0000", "9.00", "verified"]), 2)
+
+    def test_says_what_failed_and_what_was_left_out(self):
+        outcomes = self.outcomes()
+        outcomes[0].failures.append({"contestant": "tcp", "reason": "a wrong result: 5 rows"})
+        outcomes[0].measurements = [one for one in outcomes[0].measurements if one.contestant != "tcp"]
+        outcomes[1].measurements, outcomes[1].left_out = [], {"java-shm": "java/ is not built"}
+        text = bench.table(outcomes)
+        self.assertRegex(text, "  tcp .* FAILED: a wrong result: 5 rows\n")
+        self.assertRegex(text, "  java-shm .* left out: java/ is not built\n")
+
+    def test_rates_have_three_digits(self):
+        rates = (5, 999.6, 357_400_000, 1_250_000_000)
+        self.assertEqual([bench._scaled(rate) for rate in rates], ["5.00", "1.00 k", "357 M", "1.25 G"])
 
 
 class InTurn(unittest.TestCase):
@@ -310,6 +390,29 @@ class Saying(unittest.TestCase):
         text = findings.paragraph("peers", self.peers(2.0, [1.0, 3.0]))
         self.assertIn("CPU time beside Faro over shared memory: the laps do not agree about MPI Isend", text)
         self.assertNotIn("loses", text)
+
+    def test_figures_are_judged_beside_others_and_by_themselves(self):
+        def verdicts(text: str, *measurements: Measurement) -> list[str]:
+            goals = [one for one in GOALS if one.experiment == "figures" and text in one.what]
+            return [goal.judged(Measurements(list(measurements))).verdict for goal in goals]
+
+        pinned, idle = {**TWO_STAGE, "part": "pinned"}, {"part": "idle", "idle_seconds": 10}
+        of = [measured("sockets", 0, pinned, seconds=7.0, cpu_ns_per_hop=12.0), measured("shm", 0, pinned, seconds=1.0, cpu_ns_per_hop=2.3)]
+        self.assertEqual(verdicts("against shm, time", *of)[0], "yes")
+        self.assertEqual(verdicts("against shm, CPU", *of)[0], "no")
+        self.assertEqual(verdicts("shm, CPU per hop", *of)[0], "no")
+        self.assertEqual(verdicts("idle session", measured("shm", 0, idle, idle_cpu_seconds=0.0009)), ["yes"])
+        laps = [measured("shm", lap, idle, idle_cpu_seconds=seconds) for lap, seconds in enumerate((0.0009, 0.0009, 0.002))]
+        self.assertEqual(verdicts("idle session", *laps), ["yes, not in every lap"])
+        connected = [
+            measured("tcp", 0, {"part": "connect", "processes": 2, "secret": secret}, connect_seconds=seconds)
+            for secret, seconds in (("no", 0.010), ("yes", 0.016))
+        ]
+        self.assertEqual(verdicts("authentication of one link, of 2 × 2, tcp", *connected), ["no"])
+        way = {"part": "run-time-width", "row_bytes": 16}
+        ways = [measured("row-typed", 0, way, send_cpu_ns_per_row=10.0), measured("row-bytes", 0, way, send_cpu_ns_per_row=11.9)]
+        self.assertEqual(verdicts("rows of 16 bytes, width given at run time: send", *ways), ["yes"])
+        self.assertEqual(len(verdicts("")), 58)
 
     def test_names_every_place_where_faro_loses_or_says_that_there_is_none(self):
         def workers(sockets: float) -> Measurements:

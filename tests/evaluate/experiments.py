@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from aeron import Aeron
 from contestant import Contestant
 from copying import Copying
-from faro import Faro
+from faro import Faro, RowWays
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
 from mpi import Mpi
@@ -22,10 +22,16 @@ CONTESTANTS: dict[str, Contestant] = {
         Faro("shm", "Faro over shared memory", "c++"),
         Faro("tcp", "Faro over TCP", "c++"),
         Faro("sockets", "tuned sockets", "c++"),
+        Faro("sockets-paper", "sockets as in the paper, a write per row", "c++"),
+        Faro("plain-loop", "a loop written by hand for this job", "c++"),
+        Faro("copies", "making, hashing and copying the rows alone", "c++"),
+        RowWays("row-ways", "ways to send rows one at a time"),
         Faro("java-shm", "Faro in Java over shared memory", "java"),
         Faro("java-shm-one", "Faro in Java row by row", "java"),
+        Faro("java-shm-codec", "Faro in Java by a codec", "java"),
         Faro("java-tcp", "Faro in Java over TCP", "java"),
         Faro("java-nio", "tuned Java NIO sockets", "java"),
+        Faro("java-nio-paper", "Java NIO sockets as in the paper, a write per row", "java"),
         Mpi("mpi-isend", "MPI Isend over shared memory", "isend", "vader"),
         Mpi("mpi-isend-tcp", "MPI Isend over TCP", "isend", "tcp"),
         Mpi("mpi-alltoallv", "MPI Alltoallv over shared memory", "alltoallv", "vader"),
@@ -57,6 +63,8 @@ class Point:
 
     contestant: str
     parameters: dict
+    workload: str | None = None  # None: that of the experiment
+    pinned: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _queries_tpcc(quick),
         _queries_tpch(quick),
         _peers(two_stage),
+        _figures(quick, two_stage),
         _flink(quick),
         _flink_jobs(quick),
     ]
@@ -235,6 +244,57 @@ def _peers(rows: dict) -> Experiment:
         "scatter (in C++) and frames of 16 KiB; what differs is who carries the frames. memcpy copies each frame once, "
         "within one process: no carrier that copies can take less.",
     )  # fmt: skip
+
+
+ROW_WIDTHS = (8, 16, 24, 32, 64, 100, 128)  # that are compiled
+TCP_SHAPES = ((8, 1, 8), (8, 4, 8), (4, 1, 100))  # processes, workers, bytes of a row
+SHAPES_ON_ALL = ((4, 2), (8, 1))
+
+
+def _figures(quick: bool, rows: dict) -> Experiment:
+    volume = 1_600_000 if quick else 160_000_000  # bytes of all rows, where the width is varied
+
+    def wide(part: str, processes: int, workers: int, row_bytes: int) -> dict:
+        count = volume // row_bytes // processes
+        return {"part": part, "processes": processes, "workers": workers, "row_bytes": row_bytes, "rows": count}
+
+    pinned = {"part": "pinned", "processes": 4, "workers": 1, **rows}
+    widths = [wide("widths", 4, 1, row_bytes) for row_bytes in ((8, 100) if quick else ROW_WIDTHS)]
+    shapes = [wide("tcp", *shape) for shape in (TCP_SHAPES[:1] if quick else TCP_SHAPES)]
+    on_all = [{"part": "unpinned", "processes": p, "workers": w, **rows} for p, w in (SHAPES_ON_ALL[:1] if quick else SHAPES_ON_ALL)]
+    connect = [
+        {"part": "connect", "processes": count, "workers": 2, "rows": 20_000, "secret": secret}
+        for count in ((2,) if quick else (8, 2))
+        for secret in ("no", "yes")
+    ]
+    ways = [
+        {"part": "run-time-width", "row_bytes": row_bytes, "rows": volume // 10 // row_bytes, "rounds": 2 if quick else 7}
+        for row_bytes in ((8,) if quick else ROW_WIDTHS)
+    ]
+    java = ("shm", "java-shm", "java-shm-one", "java-shm-codec", "java-tcp", "java-nio")
+    points = _points((*FARO, "sockets", "plain-loop"), pinned)
+    points += _points(("shm", "sockets"), {**pinned, "part": "cheap hash", "hash": "multiplicative"})
+    points += _points(("shm", "plain-loop", "copies"), *widths)
+    points += _points(("tcp", "sockets"), *shapes)
+    points += _points(java, {**pinned, "part": "java"})
+    points += _of(_points(CPP, *on_all), pinned=False)
+    points += _of(_points(("shm",), {"part": "variable-rows", "rows": 20_000 if quick else 2_000_000}), workload="variable_rows")
+    points += _of(_points(("row-ways",), *ways), workload="row_ways")
+    idle = {"part": "idle", "processes": 8, "workers": 1, "rows": 20_000, "idle_seconds": 1 if quick else 10}
+    points += _of(_points(("shm",), idle), workload="idle", pinned=False)
+    points += _of(_points(FARO, *connect), workload="connect", pinned=False)
+    return Experiment(
+        "figures", "two_stage", points, laps=7, pinned=True,
+        title="Every figure that the project sets itself a goal for",
+        method="The two-stage job in C++ and Java, beside tuned sockets, a loop written by hand for this job alone and the copies alone, "
+        "on one processor; rows of every width that is compiled, 160 MB of them; on all processors 4 × 2 and 8 × 1; rows with a length each; "
+        "rows one at a time whose width is given at run time, beside those of a compiled type; what a session of 8 nodes takes while "
+        "it waits for nothing; and connecting, without and with a secret. The goals above have what is wanted of each.",
+    )  # fmt: skip
+
+
+def _of(points: tuple[Point, ...], **changes) -> tuple[Point, ...]:
+    return tuple(replace(point, **changes) for point in points)
 
 
 def _flink(quick: bool) -> Experiment:

@@ -1,16 +1,22 @@
 """Faro and the sockets baselines, in C++ and Java: what `faro-lab bench` runs."""
 
 import json
+import os
+import secrets
 
 from contestant import Contestant, Result
-from programs import FARO, JAVA_CLASS_PATH, JAVA_JAR, Command
+from programs import FARO, JAVA_CLASS_PATH, JAVA_JAR, STANDARD, Command, Failed
 
 # JVMs until their compilers are done.
+_SECRETS = {"FARO_SECRET", "FARO_SECURITY_SECRET_FILE"}
 WARMUP_ROUNDS = {"java": 5, "c++": 1}
-_BENCHMARKS = {"two_stage": "two-stage", "connect": "two-stage", "receive": "receive", "messages": "link"}
+_BENCHMARKS = {
+    "two_stage": "two-stage", "connect": "two-stage", "idle": "two-stage", "receive": "receive", "messages": "link",
+    "variable_rows": "variable-rows",
+}  # fmt: skip
 _FLAGS = {
     "processes": "--processes", "workers": "--workers", "pattern": "--pattern", "row_bytes": "--row-bytes", "rows": "--rows",
-    "warmup": "--warmup", "ring_bytes": "--ring", "threshold_bytes": "--threshold",
+    "hash": "--hash", "idle_seconds": "--idle", "warmup": "--warmup", "ring_bytes": "--ring", "threshold_bytes": "--threshold",
     "message_bytes": "--frame", "count": "--count",
 }  # fmt: skip
 
@@ -19,8 +25,8 @@ class Faro(Contestant):
     """One of the carriers of `faro-lab bench two-stage`, by its name there."""
 
     product = "Faro"
-    needs = {FARO: "./run build"}
-    version_command = (FARO, "--version")
+    needs = {STANDARD: "./run build"}
+    version_command = (STANDARD, "--version")
 
     def __init__(self, name: str, label: str, language: str):
         super().__init__(name, label)
@@ -33,18 +39,23 @@ class Faro(Contestant):
         return super().missing()
 
     def command(self, workload: str, parameters: dict) -> Command:
-        words = [FARO, "bench", _BENCHMARKS[workload]]
-        if words[-1] == "two-stage":
+        benchmark = _BENCHMARKS[workload]
+        words = [STANDARD] if benchmark == "two-stage" else [FARO, "bench"]
+        words.append(benchmark)
+        if benchmark == "two-stage":
             parameters = {"warmup": WARMUP_ROUNDS[self.language], **parameters}
         for name, flag in _FLAGS.items():
             words += [flag, parameters[name]] if name in parameters else []
         if self.language == "java":
             words += ["--java", JAVA_CLASS_PATH]
-        return Command([*words, "--transport", self.name, "--repetitions", 1, "--json"])
+        environment = {"FARO_SECRET": secrets.token_hex(32)} if parameters.get("secret") == "yes" else {}
+        return Command([*words, "--transport", self.name, "--repetitions", 1, "--json"], environment)
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:
+        if parameters.get("secret") == "no" and _SECRETS & os.environ.keys():
+            raise Failed(f"no secret is compared with one: unset {', '.join(sorted(_SECRETS))}")
         report = json.loads(output)
-        if workload in ("two_stage", "connect"):
+        if workload in ("two_stage", "connect", "idle"):
             report = report["contests"][0]
         one = report["results"][0]
         if workload == "messages":
@@ -52,8 +63,41 @@ class Faro(Contestant):
             rate = parameters["message_bytes"] * parameters["count"] / seconds
             return Result({"seconds": seconds, "bytes_per_second": rate}, one["verified"])
         values = dict(one["runs"][-1])
+        if "cold" in one:
+            values |= {"cold_seconds": one["cold"]["seconds"], "cold_cpu_ns_per_hop": one["cold"]["cpu_ns_per_hop"]}
         if workload == "receive":
             values["bytes_per_second_per_node"] = one["bytes_per_second_per_node"]
         if workload == "connect":
             values = {"connect_seconds": one["connect_seconds"][0]}
+        if workload == "idle":
+            values = {"idle_cpu_seconds": one["idle_cpu_ns"] * 1e-9}
+        if workload == "variable_rows":
+            values["bytes_per_cpu_second"] = one["bytes_per_cpu_second"]
         return Result(values, one["verified"], one["count"], one["checksum"])
+
+
+class RowWays(Contestant):
+    """Ways to send rows one at a time, in turns within one run of `faro-lab bench run-time-width`: each is a contestant."""
+
+    product = "Faro"
+    needs = {FARO: "./run build"}
+    version_command = (FARO, "--version")
+    ways = {
+        "typed": "rows of a compiled type", "bytes": "rows whose width is given at run time", "in_place": "such rows, written in place",
+        "typed_broadcast": "rows of a compiled type, broadcast", "bytes_broadcast": "rows whose width is given at run time, broadcast",
+    }  # fmt: skip
+
+    def command(self, workload: str, parameters: dict) -> Command:
+        flags = ["--row-bytes", parameters["row_bytes"], "--rows", parameters["rows"], "--repetitions", parameters["rounds"]]
+        return Command([FARO, "bench", "run-time-width", *flags, "--json"])
+
+    def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
+        report = json.loads(output)
+        names = {"send_ns": "send_cpu_ns_per_row", "receive_ns": "receive_cpu_ns_per_row"}
+        return [
+            (parameters, Result({names[name]: ns for name, ns in report["ways"][way].items()}, report["verified"], contestant=f"row-{way}"))
+            for way in self.ways
+        ]
+
+
+LABELS = {f"row-{way}": text for way, text in RowWays.ways.items()}

@@ -218,6 +218,23 @@ def _peers(ms: Measurements):
         )
 
 
+def _figures(ms: Measurements):
+    yield against(ms, "cpu_ns_per_hop", "CPU time", "shm", ("plain-loop", "sockets"), part="pinned")
+    yield against(ms, "cpu_ns_per_hop", "CPU time", "tcp", ("sockets",), part="pinned")
+    yield against(ms, "cpu_ns_per_hop", "CPU time", "java-shm", ("shm", "java-nio"), part="java")
+    found = [
+        (f"rows of {width} bytes", ms.compare("cpu_ns_per_hop", "shm", "plain-loop", part="widths", row_bytes=width))
+        for width in ms.parameter_values("row_bytes")
+    ]
+    yield losses(found, "the loop written by hand, by CPU time")
+    places = [place for place in ms.places("processes", "workers", "row_bytes") if ms.of("tcp", part="tcp", **place)]
+    found = [
+        (f"{shape(place)}, rows of {place['row_bytes']} bytes", ms.compare("cpu_ns_per_hop", "tcp", "sockets", part="tcp", **place))
+        for place in places
+    ]
+    yield losses(found, "tuned sockets over TCP, by CPU time")
+
+
 def _flink(ms: Measurements):
     for place in ms.places("processors", "shape"):
         found = []
@@ -292,6 +309,7 @@ _PARAGRAPHS = {
     "queries": _queries_of_the_paper,
     "queries-tpch": _queries,
     "peers": _peers,
+    "figures": _figures,
     "flink": _flink,
     "flink-jobs": _flink_jobs,
     "guest": _guest,

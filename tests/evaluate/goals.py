@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import flink_jobs
+from experiments import ROW_WIDTHS, SHAPES_ON_ALL, TCP_SHAPES
 from flink import LATENCY, THROUGHPUT
 from labels import number
 from measurement import Measurements
@@ -168,6 +169,51 @@ class NetworkHalved:
         return Judged(wanted, "; ".join(judged), "yes" if worst >= 0.5 else "no")
 
 
+@dataclass(frozen=True)
+class Bound:
+    """The `value` of a contestant at a place is at most, or at least, `bound`, in units of which `factor` make one of the value's."""
+
+    what: str
+    experiment: str
+    value: str
+    contestant: str
+    place: dict
+    bound: float
+    unit: str
+    factor: float = 1
+    at_least: bool = False
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"{'≥' if self.at_least else '≤'} {self.bound} {self.unit}"
+        found = ms.spread(self.value, self.contestant, **self.place)
+        if found is None:
+            return Judged(wanted)
+        median, least, most = (one * self.factor for one in (found.median, found.least, found.most))
+        measured = f"{number(median)} {self.unit} ({number(least)} to {number(most)})"
+        if self.at_least:
+            return Judged(wanted, measured, _verdict(median, least, self.bound))
+        return Judged(wanted, measured, _verdict(-median, -most, -self.bound))
+
+
+@dataclass(frozen=True)
+class Authentication:
+    """A secret adds at most `bound` ms to the median time until two nodes are connected."""
+
+    what: str
+    experiment: str
+    contestant: str
+    bound: float
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"≤ {self.bound} ms"
+        place = {"part": "connect", "processes": 2}
+        open_, closed = (ms.spread("connect_seconds", self.contestant, **place, secret=secret) for secret in ("no", "yes"))
+        if open_ is None or closed is None:
+            return Judged(wanted)
+        more = max(0.0, closed.median - open_.median) * 1e3
+        return Judged(wanted, f"{number(more)} ms", "yes" if more <= self.bound else "no")
+
+
 def _percent(part: float) -> str:
     return f"{part * 100:.1f} %"
 
@@ -212,6 +258,55 @@ def _of_flink():
         yield from beside("tcp-ssl", shape, _CPU, (1.0, 1.0))
 
 
+def _of_figures():
+    cpu, wall, name = "cpu_ns_per_hop", "seconds", "figures"
+
+    def beside(what: str, value: str, one: str, other: str, place: dict, bound: float, at_least: bool = False):
+        return Beside(what, name, value, one, other, place, bound, at_least)
+
+    place, where = {"part": "pinned"}, "4 × 1 on one processor"
+    for faro, bound in (("shm", 6), ("tcp", 3)):
+        for value, text in ((wall, "time"), (cpu, "CPU")):
+            yield beside(f"{where}: tuned sockets against {faro}, {text}", value, "sockets", faro, place, bound, at_least=True)
+    yield Bound(f"{where}: shm, CPU per hop", name, cpu, "shm", place, 2.2, "ns")
+    yield Bound(f"{where}: shm, CPU per hop, cheap hash", name, cpu, "shm", {"part": "cheap hash"}, 1.6, "ns")
+    yield beside(f"{where}: shm against the plain loop, CPU", cpu, "shm", "plain-loop", place, 1.1)
+    for row_bytes in (width for width in ROW_WIDTHS if width >= 100):  # from here on moving bytes is all that counts
+        text = f"{where}, rows of {row_bytes} bytes: shm against the copies alone, CPU"
+        yield beside(text, cpu, "shm", "copies", {"part": "widths", "row_bytes": row_bytes}, 1.1)
+    for processes, workers, row_bytes in TCP_SHAPES:
+        shape = {"part": "tcp", "processes": processes, "workers": workers, "row_bytes": row_bytes}
+        text = f"{processes} × {workers} on one processor, rows of {row_bytes} bytes: tuned sockets against tcp, CPU"
+        yield beside(text, cpu, "sockets", "tcp", shape, 1, at_least=True)
+    place, where = {"part": "java"}, "4 × 1 on one processor, Java"
+    for faro, bound in (("java-shm", 6), ("java-tcp", 3)):
+        for value, text in ((wall, "time"), (cpu, "CPU")):
+            yield beside(f"{where}: NIO sockets against {faro}, {text}", value, "java-nio", faro, place, bound, at_least=True)
+    for faro, text, bound in (("java-shm", "many at a time", 1.25), ("java-shm-one", "one by one", 1.25), ("java-shm-codec", "by a codec", 2)):
+        yield beside(f"{where}: shm against C++, rows sent {text}, CPU", cpu, faro, "shm", place, bound)
+    yield beside(f"{where}: first round in fresh JVMs, shm against NIO sockets", "cold_seconds", "java-shm", "java-nio", place, 0.5)
+    for processes, workers in SHAPES_ON_ALL:
+        shape = {"part": "unpinned", "processes": processes, "workers": workers}
+        yield beside(f"{processes} × {workers}: tuned sockets against shm, time", wall, "sockets", "shm", shape, 4, at_least=True)
+    text = "rows of 100 bytes with a length each, written and read on one processor"
+    yield Bound(text, name, "bytes_per_cpu_second", "shm", {"part": "variable-rows"}, 8, "GB/s", 1e-9, at_least=True)
+    ways = (("send", "send", "bytes", "typed"), ("write", "send", "in_place", "typed"),
+            ("broadcast", "send", "bytes_broadcast", "typed_broadcast"), ("each_row", "receive", "bytes", "typed"))  # fmt: skip
+    for row_bytes in ROW_WIDTHS:
+        for call, side, one, other in ways:
+            text = f"rows of {row_bytes} bytes, width given at run time: {call} against a compiled type, CPU"
+            at = {"part": "run-time-width", "row_bytes": row_bytes}
+            yield beside(text, f"{side}_cpu_ns_per_row", f"row-{one}", f"row-{other}", at, 1.2)
+    text = "idle session of 8 processes: CPU of the busiest in 10 s"
+    yield Bound(text, name, "idle_cpu_seconds", "shm", {"part": "idle", "idle_seconds": 10}, 1, "ms", 1e3)
+    for carrier in ("shm", "tcp"):
+        for secret, words in (("no", ""), ("yes", " with a secret")):
+            text = f"connect 8 processes × 2 workers{words}, {carrier}"
+            at = {"part": "connect", "processes": 8, "secret": secret}
+            yield Bound(text, name, "connect_seconds", carrier, at, 100, "ms", 1e3)
+        yield Authentication(f"authentication of one link, of 2 × 2, {carrier}", name, carrier, 5)
+
+
 def _of_flink_jobs():
     modes = {"pipelined": "TPC-H pipelined", "blocking": "TPC-H blocking", "streams": "streams"}
     for mode, text in modes.items():
@@ -223,6 +318,7 @@ def _of_flink_jobs():
 GOALS = (
     Goal("Less CPU time than MPI Isend on shared memory", "peers", "cpu_ns_per_hop", "shm", "mpi-isend", 1.3),
     Goal("Faster than Aeron IPC carrying the same frames from Java", "peers", "seconds", "java-shm", "aeron-ipc", 1.3),
+    *_of_figures(),
     *_of_queries("queries", "TPC-C", TPCC),
     *_of_queries("queries-tpch", "TPC-H", TPCH),
     *_of_flink(),

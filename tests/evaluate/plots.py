@@ -21,6 +21,7 @@ _COLOURS = {
     "java-shm": "#0b6e4f", "java-shm-one": "#58a88b", "java-tcp": "#2878b5", "java-nio": "#c8374a", "java-rxe": "#0b6e4f",
     "java-siw": "#8a5fb0", "aeron-ipc": "#8c5a2b", "aeron-udp": "#c09a6b",
     "ucx-shm": "#e08a1e", "ucx-tcp": "#f0bd7a", "memcpy": "#777777",
+    "plain-loop": "#777777", "java-shm-codec": "#9cc9b6",
     "sql-faro": "#0b6e4f", "sql-sockets": "#c8374a",
     "flink-shm": "#0b6e4f", "flink-tcp": "#2878b5", "flink-local": "#999999",
 }  # fmt: skip
@@ -193,6 +194,10 @@ def _bars(ms: Measurements):
     return figure
 
 
+def _bars_of_figures(ms: Measurements):
+    return _bars(Measurements([one for one in ms.all if one.parameters["part"] == "pinned" or is_java(one.contestant)]))
+
+
 def _queries_by_workers(ms: Measurements):
     def draw(axes, value, scale, query):
         _lines(axes, ms, value, scale, "workers", query=query)
@@ -301,6 +306,7 @@ _PICTURES = {
     "queries": _queries_by_workers,
     "queries-tpch": _queries_side_by_side,
     "peers": _bars,
+    "figures": _bars_of_figures,
     "flink": _flink,
     "flink-jobs": _flink_jobs,
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FARO = ROOT / "build/release/bin/faro-lab"
+STANDARD = ROOT / "build/release/bin/faro-standard-bench"  # of faro-lab bench the two-stage shuffle alone
 PEERS = ROOT / "build/release/tests/bin"
 JAVA = ROOT / "java"
 JAVA_JAR = JAVA / "lab/bench/target/faro-bench-0.1.0.jar"

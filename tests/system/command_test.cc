@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -61,10 +62,15 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
   const std::vector<HelpCase> cases = {
       {{"faro"}, {"plan", "doctor", "config", "stat", "top", "explain", "--version"}},
       {{"faro-lab"}, {"bench", "simulate", "soak", "--version"}},
-      {{"faro-lab", "bench"}, {"--full", "--json", "--set", "--java", "two-stage"}},
+      {{"faro-lab", "bench"},
+       {"two-stage", "kernels", "channel", "link", "receive", "variable-rows", "run-time-width"}},
       {{"faro-lab", "bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
-        "--hash", "--repetitions", "--json", "--pin", "--node", "--nodes", "--set"}},
+        "--hash", "--repetitions", "--json", "--pin", "--idle", "--node", "--nodes", "--set"}},
+      {{"faro-lab", "bench", "variable-rows"},
+       {"--rows", "--repetitions", "--transport", "--json", "--set"}},
+      {{"faro-lab", "bench", "run-time-width"},
+       {"--row-bytes", "--rows", "--repetitions", "--json", "--set"}},
       {{"faro-lab", "bench", "link"},
        {"--frame", "--count", "--repetitions", "--transport", "--host", "--node", "--nodes",
         "--json", "--set"}},
@@ -151,7 +157,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"faro"}, "subcommand"}, BadCase{{"faro-lab"}, "subcommand"},
         BadCase{{"faro", "shuffle"}, "plan, doctor, stat, top, explain or config"},
         BadCase{{"faro-lab", "shuffle"}, "bench, simulate or soak"},
-        BadCase{{"faro-lab", "bench", "--no-such-flag"}, "--no-such-flag"},
+        BadCase{{"faro-lab", "bench"}, "subcommand"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--no-such-flag"}, "--no-such-flag"},
         BadCase{{"faro-lab", "bench", "two-stage", "--processes", "0"}, "--processes"},
         BadCase{{"faro-lab", "bench", "two-stage", "--processes", "many"}, "--processes"},
         BadCase{{"faro-lab", "bench", "two-stage", "--rows", "-5"}, "--rows"},
@@ -183,7 +190,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"faro-lab", "bench", "receive", "--row-bytes", "100"}, "--row-bytes"},
         BadCase{{"faro-lab", "bench", "receive", "--pattern", "gather"}, "--pattern"},
         BadCase{{"faro-lab", "bench", "receive", "--transport", "sockets"}, "--transport"},
-        BadCase{{"faro-lab", "bench", "--set", "ring.bites=5"}, "ring.bites"},
+        BadCase{{"faro-lab", "bench", "two-stage", "--set", "ring.bites=5"}, "ring.bites"},
+        BadCase{{"faro-lab", "bench", "variable-rows", "--transport", "sockets"}, "--transport"},
+        BadCase{{"faro-lab", "bench", "run-time-width", "--row-bytes", "12"}, "--row-bytes"},
         BadCase{{"faro", "plan"}, "--nodes"}, BadCase{{"faro", "plan", "--nodes", "0"}, "--nodes"},
         BadCase{{"faro", "plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
         BadCase{{"faro", "doctor", "--set", "novalue"}, "--set"},
@@ -348,6 +357,36 @@ TEST(FaroBench, counts_every_row_in_its_metrics) {
   // Two processes, two hops, a warm-up and a timed round.
   EXPECT_EQ(sent, 2u * 4000 * 2 * 2);
   EXPECT_EQ(received, sent);
+}
+
+TEST(FaroBench, carries_rows_with_lengths_and_rows_of_a_width_given_at_run_time) {
+  const json lengths =
+      run_json(words("bench variable-rows --rows 3000 --repetitions 2 --transport shm,tcp"));
+  ASSERT_FALSE(HasFailure());
+  for (const json& one : lengths["results"]) {
+    EXPECT_EQ(one["verified"], true);
+    EXPECT_EQ(one["count"], 6000);  // of two workers
+    EXPECT_EQ(one["runs"].size(), 2u);
+    EXPECT_GT(one["bytes_per_cpu_second"], 0);
+  }
+  EXPECT_EQ(lengths["results"].size(), 2u);
+  const json width =
+      run_json(words("bench run-time-width --row-bytes 16 --rows 3000 --repetitions 2"));
+  ASSERT_FALSE(HasFailure());
+  EXPECT_EQ(width["verified"], true);
+  EXPECT_EQ(width["row_bytes"], 16);
+  for (const char* way : {"typed", "bytes", "in_place", "typed_broadcast", "bytes_broadcast"}) {
+    EXPECT_GT(width["ways"][way]["send_ns"], 0) << way;
+    EXPECT_GT(width["ways"][way]["receive_ns"], 0) << way;
+  }
+}
+
+TEST(FaroBench, tells_what_nodes_take_that_wait_for_nothing_for_as_long_as_asked) {
+  const auto begin = std::chrono::steady_clock::now();
+  const json parsed = run_json(
+      words("bench two-stage --rows 100 --repetitions 1 --processes 2 --transport shm --idle 1"));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_GT(parsed["contests"][0]["results"][0]["idle_cpu_ns"], 0);
 }
 
 class BenchOnHosts : public testing::Test {

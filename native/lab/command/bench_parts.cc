@@ -8,6 +8,7 @@
 #include "base/return_if_error.h"
 #include "command/exit_code.h"
 #include "command/settings.h"
+#include "lab/bench/carrier.h"
 
 namespace faro::command::lab {
 
@@ -42,15 +43,6 @@ int exit_code_of(const std::vector<TransportRun>& runs) {
   const bool verified = std::all_of(runs.begin(), runs.end(),
                                     [](const TransportRun& one) { return one.median.verified(); });
   return verified ? kExitOk : kExitFailed;
-}
-
-std::function<void(const bench::ContestProgress&)> contest_progress(
-    ProgressLine& line, const std::vector<bench::Contestant>& contestants, uint32_t laps) {
-  return [&line, contestants, laps](const bench::ContestProgress& progress) {
-    line.update(progress.fraction,
-                fmt::format("lap {} of {}, {}", progress.lap + 1, laps,
-                            carrier_name(contestants[progress.contestant].carrier)));
-  };
 }
 
 }  // namespace faro::command::lab

@@ -11,7 +11,6 @@
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
-#include "lab/bench/contest.h"
 #include "lab/bench/receive.h"
 #include "lab/command/bench_parts.h"
 #include "lab/command/bench_report.h"

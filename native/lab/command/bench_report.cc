@@ -7,7 +7,6 @@
 
 namespace faro::command::lab {
 
-using bench::ContestResult;
 using bench::RunFigures;
 
 std::string shape_text(const bench::TwoStageJob& job) {
@@ -15,9 +14,9 @@ std::string shape_text(const bench::TwoStageJob& job) {
                      counted(job.workers_per_process, "worker"));
 }
 
-const ContestResult* baseline_of(const std::vector<ContestResult>& results) {
-  const auto found = std::find_if(results.begin(), results.end(), [](const ContestResult& one) {
-    return one.contestant.carrier == bench::Carrier::sockets;
+const CarrierResult* baseline_of(const std::vector<CarrierResult>& results) {
+  const auto found = std::find_if(results.begin(), results.end(), [](const CarrierResult& one) {
+    return one.carrier == bench::Carrier::sockets;
   });
   return found == results.end() ? nullptr : &*found;
 }
@@ -27,18 +26,10 @@ double times_faster(const RunFigures& run, const RunFigures& baseline) {
   return ns > 0 ? baseline.wall_ns_per_hop() / ns : 0;
 }
 
-double times_less_cpu(const RunFigures& run, const RunFigures& baseline) {
-  const double ns = run.cpu_ns_per_hop();
-  return ns > 0 ? baseline.cpu_ns_per_hop() / ns : 0;
-}
-
-bool all_verified(const std::vector<ContestReport>& reports) {
-  for (const ContestReport& report : reports) {
-    for (const ContestResult& result : report.results) {
-      if (!result.median.verified() || (result.cold && !result.cold->verified())) return false;
-    }
-  }
-  return true;
+bool all_verified(const TwoStageReport& report) {
+  return std::ranges::all_of(report.results, [](const CarrierResult& result) {
+    return result.median.verified() && (!result.cold || result.cold->verified());
+  });
 }
 
 std::string verdict_text(const RunFigures& run) {
@@ -67,29 +58,19 @@ Json runs_json(const std::vector<RunFigures>& runs) {
   return json;
 }
 
-std::string contest_table(const std::vector<ContestReport>& reports) {
+std::string table_of(const TwoStageReport& report) {
   Table table("lrrrrrrl");
   table.add({"", "seconds", "rows/s", "CPU ns/hop", "vs sockets", "cold s", "cold CPU", "result"});
-  for (const ContestReport& report : reports) {
-    table.add({report.title});
-    const ContestResult* baseline = baseline_of(report.results);
-    uint64_t most_rows = 0;
-    for (const ContestResult& one : report.results) {
-      most_rows = std::max(most_rows, one.contestant.job.row_count());
-    }
-    for (const ContestResult& one : report.results) {
-      const RunFigures& run = one.median;
-      const bool scaled_up = run.expected.rows > 0 && run.expected.rows < most_rows;
-      const double scale =
-          scaled_up ? static_cast<double>(most_rows) / static_cast<double>(run.expected.rows) : 1;
-      table.add(
-          {fmt::format("  {}{}", carrier_name(one.contestant.carrier), scaled_up ? " *" : ""),
-           fmt::format("{:.4f}", run.seconds * scale), scaled(run.rows_per_second()),
-           fmt::format("{:.2f}", run.cpu_ns_per_hop()),
-           baseline == nullptr ? "-" : fmt::format("{:.2f} ×", times_faster(run, baseline->median)),
-           one.cold ? fmt::format("{:.4f}", one.cold->seconds * scale) : "-",
-           one.cold ? fmt::format("{:.2f}", one.cold->cpu_ns_per_hop()) : "-", verdict_text(run)});
-    }
+  table.add({report.title});
+  const CarrierResult* baseline = baseline_of(report.results);
+  for (const CarrierResult& one : report.results) {
+    const RunFigures& run = one.median;
+    table.add(
+        {fmt::format("  {}", carrier_name(one.carrier)), fmt::format("{:.4f}", run.seconds),
+         scaled(run.rows_per_second()), fmt::format("{:.2f}", run.cpu_ns_per_hop()),
+         baseline == nullptr ? "-" : fmt::format("{:.2f} ×", times_faster(run, baseline->median)),
+         one.cold ? fmt::format("{:.4f}", one.cold->seconds) : "-",
+         one.cold ? fmt::format("{:.2f}", one.cold->cpu_ns_per_hop()) : "-", verdict_text(run)});
   }
   return table.text();
 }
@@ -119,18 +100,18 @@ Json nodes_json(const std::vector<bench::NodeReport>& nodes) {
   return json;
 }
 
-Json contest_json(const ContestReport& report) {
+Json report_json(const TwoStageReport& report) {
   Json json;
   json["title"] = report.title;
   json["laps"] = report.laps;
   json["pinned_cpu"] = report.pinned_cpu ? Json(*report.pinned_cpu) : Json(nullptr);
   json["results"] = Json::array();
-  const ContestResult* baseline = baseline_of(report.results);
-  for (const ContestResult& one : report.results) {
-    const bench::TwoStageJob& job = one.contestant.job;
+  const CarrierResult* baseline = baseline_of(report.results);
+  for (const CarrierResult& one : report.results) {
+    const bench::TwoStageJob& job = one.job;
     const RunFigures& run = one.median;
     Json result;
-    result["transport"] = carrier_name(one.contestant.carrier);
+    result["transport"] = carrier_name(one.carrier);
     result["processes"] = job.process_count;
     result["workers"] = job.workers_per_process;
     result["rows_per_process"] = job.rows_per_process;
@@ -151,6 +132,10 @@ Json contest_json(const ContestReport& report) {
     if (!one.connect_seconds.empty()) {
       result["connect_seconds"] = one.connect_seconds;
       result["nodes"] = nodes_json(one.nodes);
+      uint64_t idle_cpu_ns = 0;
+      for (const bench::NodeReport& node : one.nodes)
+        idle_cpu_ns = std::max(idle_cpu_ns, node.idle_cpu_ns);
+      result["idle_cpu_ns"] = idle_cpu_ns;  // of the busiest node; 0 without --idle
     }
     json["results"].push_back(std::move(result));
   }

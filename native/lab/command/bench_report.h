@@ -8,14 +8,25 @@
 
 #include "command/build_json.h"
 #include "command/text.h"
-#include "lab/bench/contest.h"
+#include "lab/bench/carrier.h"
 
 namespace faro::command::lab {
 
-/// One contest and what belongs to it.
-struct ContestReport {
+/// What came of a carrier's runs.
+struct CarrierResult {
+  bench::Carrier carrier = bench::Carrier::faro_auto;
+  bench::TwoStageJob job;
+  bench::RunFigures median;
+  std::vector<bench::RunFigures> runs;
+  std::optional<bench::RunFigures> cold;  ///< median of the first rounds, if they warm up
+  std::vector<double> connect_seconds;    ///< of each run; none of sockets
+  std::vector<bench::NodeReport> nodes;   ///< of the last run of Faro in C++
+};
+
+/// The results of carriers that ran one job, and what belongs to them.
+struct TwoStageReport {
   std::string title;  ///< "4 processes × 1 worker"
-  std::vector<bench::ContestResult> results;
+  std::vector<CarrierResult> results;
   std::optional<uint32_t> pinned_cpu;
   uint32_t laps = 0;
 };
@@ -24,19 +35,16 @@ struct ContestReport {
 std::string shape_text(const bench::TwoStageJob& job);
 
 /// The tuned sockets baseline among them; null if it did not take part.
-const bench::ContestResult* baseline_of(const std::vector<bench::ContestResult>& results);
+const CarrierResult* baseline_of(const std::vector<CarrierResult>& results);
 
 /// How many times faster than the baseline, per row (row counts may differ); by wall time.
 double times_faster(const bench::RunFigures& run, const bench::RunFigures& baseline);
-/// How many times less CPU time a row takes than in the baseline (row counts may differ).
-double times_less_cpu(const bench::RunFigures& run, const bench::RunFigures& baseline);
 
 /// All results are verified.
-bool all_verified(const std::vector<ContestReport>& reports);
+bool all_verified(const TwoStageReport& report);
 
-/// One table over all contests. Seconds of a contestant that ran with fewer rows than the others of
-/// its contest are scaled to theirs and marked with a *. "Cold" is the first round of fresh processes.
-std::string contest_table(const std::vector<ContestReport>& reports);
+/// A table of the results. "Cold" is the first round of fresh processes.
+std::string table_of(const TwoStageReport& report);
 
 /// "verified", or what is wrong.
 std::string verdict_text(const bench::RunFigures& run);
@@ -46,7 +54,7 @@ void put_totals(Json& result, const bench::RunFigures& run);
 /// Wall and CPU time of each.
 Json runs_json(const std::vector<bench::RunFigures>& runs);
 
-Json contest_json(const ContestReport& report);
+Json report_json(const TwoStageReport& report);
 /// The metrics of each.
 Json nodes_json(const std::vector<bench::NodeReport>& nodes);
 

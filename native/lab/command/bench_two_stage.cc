@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +20,12 @@
 #include "lab/command/bench_parts.h"
 #include "lab/command/bench_report.h"
 #include "lab/command/node_flags.h"
+#include "lab/command/progress_line.h"
 
 namespace faro::command::lab {
 namespace {
 
-using bench::Contestant;
-using bench::ContestResult;
+using bench::Carrier;
 using bench::TwoStageJob;
 
 struct Flags {
@@ -40,6 +39,7 @@ struct Flags {
   NodeFlags nodes;
   std::string java_class_path;
   uint32_t warmup = 1;
+  double idle_seconds = 0;
   std::optional<uint32_t> pin;
   bool json = false;
 
@@ -49,7 +49,8 @@ struct Flags {
 /// The flags, checked and put together.
 struct Run {
   Config config;
-  std::vector<Contestant> contestants;
+  TwoStageJob job;
+  std::vector<Carrier> carriers;
 };
 
 Result<Run> read_flags(const Flags& flags) {
@@ -60,7 +61,8 @@ Result<Run> read_flags(const Flags& flags) {
       set_from_flag(run.config, "--threshold", "transfer.threshold_bytes", flags.threshold));
   FARO_RETURN_IF_ERROR(validate_settings(run.config));
 
-  TwoStageJob job = flags.job;
+  TwoStageJob& job = run.job;
+  job = flags.job;
   const Result<bench::HashKind> hash = bench::parse_hash(flags.hash);
   if (!hash) return flag_error("--hash", hash.status().message());
   job.hash = hash.value();
@@ -81,7 +83,7 @@ Result<Run> read_flags(const Flags& flags) {
   FARO_RETURN_IF_ERROR(job.validate());
   say_what_auto_leaves_out(names, run.config);
   for (const std::string& name : names) {
-    const Result<bench::Carrier> carrier = bench::parse_carrier(name);
+    const Result<Carrier> carrier = bench::parse_carrier(name);
     if (!carrier) return flag_error("--transport", carrier.status().message());
     if (several_hosts && !is_faro(carrier.value())) {
       return flag_error("--transport", fmt::format("{} runs on one host only", name));
@@ -89,32 +91,28 @@ Result<Run> read_flags(const Flags& flags) {
     if (is_java(carrier.value()) && flags.java_class_path.empty()) {
       return flag_error("--transport", fmt::format("{} needs --java", name));
     }
-    run.contestants.push_back({carrier.value(), job});
+    run.carriers.push_back(carrier.value());
   }
   return run;
 }
 
 /// This node's part on several hosts. On node 0 the results, elsewhere none.
-Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& run,
+Result<std::vector<CarrierResult>> run_on_hosts(const Flags& flags, const Run& run,
                                                 ProgressLine& line) {
-  std::vector<ContestResult> results;
-  for (const Contestant& contestant : run.contestants) {
-    const TwoStageJob& job = contestant.job;
+  std::vector<CarrierResult> results;
+  const TwoStageJob& job = run.job;
+  for (const Carrier carrier : run.carriers) {
+    const std::string name(carrier_name(carrier));
     bench::ClusterNodeOptions options;
     options.node = flags.nodes.node();
     options.nodes = flags.nodes.nodes();
     options.round_count = 1 + flags.repetitions;
     options.config = run.config;
-    FARO_RETURN_IF_ERROR(
-        options.config.set("transport", carrier_name(contestant.carrier), "bench"));
-    options.job_words = {job.process_count,
-                         job.workers_per_process,
-                         job.rows_per_process,
-                         job.row_bytes,
-                         static_cast<uint64_t>(job.hash),
-                         static_cast<uint64_t>(contestant.carrier),
-                         flags.repetitions};
-    const std::string name(carrier_name(contestant.carrier));
+    FARO_RETURN_IF_ERROR(options.config.set("transport", std::string_view(name), "bench"));
+    options.job_words = {
+        job.process_count, job.workers_per_process,         job.rows_per_process,
+        job.row_bytes,     static_cast<uint64_t>(job.hash), static_cast<uint64_t>(carrier),
+        flags.repetitions};
     line.begin(fmt::format("{}, while waiting for all nodes", name));
     options.on_round = [&line, &options, &name](uint32_t round) {
       line.update(static_cast<double>(round) / options.round_count,
@@ -124,8 +122,9 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
     };
     FARO_ASSIGN_OR_RETURN(bench::FaroRun ran, run_cluster_node(options, two_stage_job(job)));
     if (options.node != 0) continue;
-    ContestResult result;
-    result.contestant = contestant;
+    CarrierResult result;
+    result.carrier = carrier;
+    result.job = job;
     result.median = median_of(ran.rounds);
     result.runs = std::move(ran.rounds);
     result.nodes = std::move(ran.nodes);
@@ -135,17 +134,46 @@ Result<std::vector<ContestResult>> run_on_hosts(const Flags& flags, const Run& r
   return results;
 }
 
-Result<std::vector<ContestResult>> run_here(const Flags& flags, const Run& run,
+/// Every carrier as often as asked for, in processes of its own each time. They take turns, so that what disturbs
+/// the machine disturbs all of them.
+Result<std::vector<CarrierResult>> run_here(const Flags& flags, const Run& run,
                                             ProgressLine& line) {
-  bench::ContestOptions options;
-  options.laps = flags.repetitions;
-  options.config = run.config;
-  options.hosts = flags.nodes.hosts();
-  options.warmup_rounds = flags.warmup;
-  options.java_class_path = flags.java_class_path;
-  options.progress = contest_progress(line, run.contestants, flags.repetitions);
-  line.begin(shape_text(run.contestants.front().job));
-  return run_contest(run.contestants, options);
+  const bench::CarrierOptions options{.config = run.config,
+                                      .hosts = flags.nodes.hosts(),
+                                      .java_class_path = flags.java_class_path,
+                                      .idle_ns = static_cast<uint64_t>(flags.idle_seconds * 1e9)};
+  bench::RunOptions rounds;
+  rounds.warmup_rounds = 0;  // they are told apart below
+  rounds.timed_rounds = flags.warmup + 1;
+  std::vector<CarrierResult> results;
+  for (const Carrier carrier : run.carriers) {
+    results.emplace_back().carrier = carrier;
+    results.back().job = run.job;
+  }
+  std::vector<std::vector<bench::RunFigures>> cold(results.size());
+  line.begin(shape_text(run.job));
+  for (uint32_t turn = 0; turn < flags.repetitions; ++turn) {
+    for (size_t index = 0; index < results.size(); ++index) {
+      CarrierResult& result = results[index];
+      rounds.progress = [&](const bench::Progress& progress) {
+        line.update(
+            (turn + static_cast<double>(progress.round) / progress.round_count) / flags.repetitions,
+            fmt::format("run {} of {}, {}", turn + 1, flags.repetitions,
+                        carrier_name(result.carrier)));
+      };
+      FARO_ASSIGN_OR_RETURN(bench::CarrierRun ran,
+                            run_carrier(result.carrier, run.job, options, rounds));
+      cold[index].push_back(ran.rounds.front());
+      result.runs.push_back(ran.rounds.back());
+      if (ran.connect_seconds) result.connect_seconds.push_back(*ran.connect_seconds);
+      result.nodes = std::move(ran.nodes);
+    }
+  }
+  for (size_t index = 0; index < results.size(); ++index) {
+    results[index].median = median_of(results[index].runs);
+    results[index].cold = median_of(cold[index]);
+  }
+  return results;
 }
 
 int run(const Flags& flags) {
@@ -158,10 +186,10 @@ int run(const Flags& flags) {
     pin.emplace(std::move(pinned).value());
   }
 
-  ContestReport report;
+  TwoStageReport report;
   {
     ProgressLine line;
-    Result<std::vector<ContestResult>> results = !flags.nodes.on_several_hosts()
+    Result<std::vector<CarrierResult>> results = !flags.nodes.on_several_hosts()
                                                      ? run_here(flags, read.value(), line)
                                                      : run_on_hosts(flags, read.value(), line);
     line.clear();
@@ -172,7 +200,7 @@ int run(const Flags& flags) {
     fmt::print("node {}: done; node 0 has the results\n", flags.nodes.node());
     return kExitOk;
   }
-  const TwoStageJob& job = read.value().contestants.front().job;
+  const TwoStageJob& job = read.value().job;
   report.title = shape_text(job);
   report.laps = flags.repetitions;
   report.pinned_cpu = flags.pin;
@@ -184,16 +212,16 @@ int run(const Flags& flags) {
         all["settings"][std::string(info.name)] = read.value().config.get(info.name);
       }
     }
-    all["contests"] = {contest_json(report)};
+    all["contests"] = {report_json(report)};
     fmt::print("{}\n", json_text(all, true));
   } else {
     fmt::print(
         "Two-stage shuffle of {} rows of {} bytes per process, hash {}{}; medians of {}.\n\n{}",
         grouped(job.rows_per_process), job.row_bytes, hash_name(job.hash),
         report.pinned_cpu ? fmt::format(", all on processor {}", *report.pinned_cpu) : "",
-        counted(flags.repetitions, "run"), contest_table({report}));
+        counted(flags.repetitions, "run"), table_of(report));
   }
-  return all_verified({report}) ? kExitOk : kExitFailed;
+  return all_verified(report) ? kExitOk : kExitFailed;
 }
 
 }  // namespace
@@ -209,15 +237,16 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   add_number(command, "--workers", job.workers_per_process, "Per process", 1, 4096);
   add_number(command, "--rows", job.rows_per_process, "Rows that each process generates", 0,
              uint64_t{1} << 48);
-  command.add_option("--row-bytes", job.row_bytes, bench::row_widths())
-      ->check(CLI::IsMember(
-                  std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))
-                  .description(""))
-      ->type_name("N");
+  add_row_bytes_flag(command, job.row_bytes);
   command.add_option("--hash", flags.hash, "finalizer or multiplicative")->type_name("NAME");
   add_repetitions_flag(command, flags.repetitions);
   add_number(command, "--warmup", flags.warmup,
              "Untimed runs before each timed one, in the same processes (JVMs need five)", 1, 1000);
+  command
+      .add_option("--idle", flags.idle_seconds,
+                  "Before the first run all workers of Faro in C++ wait so long for nothing")
+      ->check(CLI::Range(0.0, 3600.0).description(""))
+      ->type_name("SECONDS");
   command.option_defaults()->always_capture_default(false);
   add_transports_flag(
       command, flags.transports,

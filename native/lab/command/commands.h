@@ -9,7 +9,7 @@ namespace faro::command::lab {
 
 // Each function adds its sub-command. When that is chosen, `exit_code` gets what main is to return.
 
-/// `faro-lab bench`: the standard table, `--full`: every figure, `two-stage`: one job with flags.
+/// `faro-lab bench`: the two-stage shuffle and other benchmarks, each a sub-command of it.
 void add_bench_command(CLI::App& app, int& exit_code);
 /// `faro-lab simulate`: simulated runs, by seed.
 void add_simulate_command(CLI::App& app, int& exit_code);

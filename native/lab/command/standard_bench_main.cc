@@ -1,15 +1,16 @@
-// `faro-lab bench` without a flag: what `./run bench` builds, in a fraction of the time that the whole command takes to compile.
-//
-//   faro-standard-bench [class path of java/lab/bench]
-#include "command/settings.h"
+// The program `faro-standard-bench`: of `faro-lab bench` the two-stage shuffle alone. It is what `./run bench` builds, in a
+// fraction of the time that all of `faro-lab` takes to compile.
+#include "command/exit_code.h"
+#include "command/program.h"
 #include "lab/command/bench_parts.h"
 
 int main(int argc, char** argv) {
-  using namespace faro;
   using namespace faro::command;
-  const Result<Config> config = load_settings("", {});
-  Status status = config.status();
-  if (status.ok()) status = validate_settings(config.value());
-  if (!status.ok()) return lab::bench_error(status);
-  return lab::run_standard_bench({config.value(), argc > 1 ? argv[1] : "", false});
+  return run_program({.name = "faro-standard-bench",
+                      .what = "The two-stage shuffle, as `faro-lab bench` runs it",
+                      .codes = kExitCodeHelp,
+                      .commands = {lab::add_two_stage_command},
+                      .elsewhere = {},
+                      .other = {}},
+                     argc, argv);
 }

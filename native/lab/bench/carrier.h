@@ -1,9 +1,7 @@
-// Runs several contestants against each other on this host: interleaved, so that what disturbs the
-// machine disturbs all of them, and over several laps, of which medians are taken.
+// What can carry the rows of the two-stage job, and one run of it.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,41 +47,22 @@ constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::fa
 /// In JVMs.
 constexpr bool is_java(Carrier carrier) noexcept { return carrier >= Carrier::java_shm; }
 
-struct Contestant {
-  Carrier carrier = Carrier::faro_auto;
-  TwoStageJob job;
-};
-
-struct ContestProgress {
-  size_t contestant = 0;  ///< its index
-  uint32_t lap = 0;
-  double fraction = 0;  ///< of the whole contest, 0 … 1
-};
-
-struct ContestOptions {
-  /// How often each contestant is started anew; in each lap they run in another order.
-  uint32_t laps = 7;
-  uint32_t warmup_rounds = 1;                      ///< per lap; of these only the first is reported
-  uint32_t timed_rounds = 1;                       ///< per lap
+struct CarrierOptions {
   Config config;                                   ///< of Faro's nodes; transport is set here
   std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see FaroOptions
   std::string java_class_path;                     ///< see JavaOptions
-  uint64_t lap_limit_ns = 120'000'000'000;
-  std::function<void(const ContestProgress&)> progress;
+  uint64_t idle_ns = 0;                            ///< see FaroOptions
 };
 
-struct ContestResult {
-  Contestant contestant;
-  RunFigures median;
-  std::vector<RunFigures> runs;
-  std::optional<RunFigures> cold;       ///< median of the laps' first rounds, if they are a warm-up
-  std::vector<double> connect_seconds;  ///< one per lap; none for the sockets
-  std::vector<NodeReport> nodes;        ///< of the last lap; only of Faro in C++
+struct CarrierRun {
+  std::vector<RunFigures> rounds;         ///< the timed ones
+  std::optional<double> connect_seconds;  ///< of Faro and of what runs in JVMs
+  std::vector<NodeReport> nodes;          ///< of Faro in C++
 };
 
-/// Threads: as run_faro, the caller must have no other threads. Blocks: until all have run.
-/// Errors: of the first contestant that fails, with its name in front. A wrong result is no error.
-Result<std::vector<ContestResult>> run_contest(const std::vector<Contestant>& contestants,
-                                               const ContestOptions& options);
+/// One run in processes of its own. Threads: as run_faro, the caller must have no other threads.
+/// Blocks: until it has ended. Errors: of the carrier, with its name in front. A wrong result is no error.
+Result<CarrierRun> run_carrier(Carrier carrier, const TwoStageJob& job,
+                               const CarrierOptions& options, const RunOptions& run);
 
 }  // namespace faro::bench

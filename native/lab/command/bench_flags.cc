@@ -1,0 +1,38 @@
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "command/subcommand.h"
+#include "lab/bench/two_stage_job.h"
+#include "lab/command/bench_parts.h"
+
+namespace faro::command::lab {
+
+void add_java_flag(CLI::App& command, std::string& class_path) {
+  command
+      .add_option("--java", class_path,
+                  "Class path of java/lab/bench; adds the contestants that run in JVMs")
+      ->type_name("PATHS");
+}
+
+void add_repetitions_flag(CLI::App& command, uint32_t& repetitions) {
+  add_number(command, "--repetitions", repetitions, "Number of runs; the median is reported", 1,
+             1000);
+}
+
+void add_row_bytes_flag(CLI::App& command, uint32_t& row_bytes) {
+  command.add_option("--row-bytes", row_bytes, bench::row_widths())
+      ->check(CLI::IsMember(
+                  std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))
+                  .description(""))
+      ->type_name("N");
+}
+
+void add_transports_flag(CLI::App& command, std::vector<std::string>& transports,
+                         const std::string& help) {
+  command.add_option("--transport", transports, "One or several, separated by commas, of " + help)
+      ->delimiter(',')
+      ->type_name("NAMES");
+}
+
+}  // namespace faro::command::lab
