@@ -1,7 +1,7 @@
 """Aeron, in Java: java/lab/peers, which runs the same job as java/lab/bench."""
 
-from faro import WARMUP_ROUNDS
-from peer_rounds import Peer, shape
+from faro_java import two_stage
+from peer_rounds import Peer
 from programs import JAVA, Command
 
 TARGET = JAVA / "lab/peers/target"
@@ -20,7 +20,4 @@ class Aeron(Peer):
         return "Aeron " + jars[-1].stem.removeprefix("aeron-driver-")
 
     def command(self, workload: str, parameters: dict) -> Command:
-        words = ["java", "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED", "-cp", f"{JAR}:{TARGET}/lib/*"]
-        words += ["io.faro.bench.Main", "two-stage", "--transport", self.name, *shape(parameters)]
-        # One more round than these, which count from the first.
-        return Command([*words, "--repetitions", parameters.get("warmup", WARMUP_ROUNDS["java"])])
+        return Command(two_stage(f"{JAR}:{TARGET}/lib/*", self.name, parameters, "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED"))

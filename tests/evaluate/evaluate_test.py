@@ -85,6 +85,12 @@ class Reading(unittest.TestCase):
             result = CONTESTANTS[name].read("two_stage", TWO_STAGE, output)
             self.assertEqual(result, Result({"seconds": 1, "cpu_seconds": 2}, False, 4, "bb"), name)
 
+    def test_reads_first_and_last_round_of_java(self):
+        rounds = [{"seconds": 9, "cpu_seconds": 8.0, "count": 4000, "checksum": 255}, {"seconds": 1, "cpu_seconds": 2, "count": 4000, "checksum": 255}]
+        result = CONTESTANTS["java-shm-one"].read("two_stage", TWO_STAGE, json.dumps({"verified": True, "rounds": rounds}))
+        values = {"seconds": 1, "cpu_seconds": 2, "cold_seconds": 9, "cold_cpu_ns_per_hop": 1e6}
+        self.assertEqual(result, Result(values, True, 4000, "00000000000000ff"))
+
     def test_reads_java_whose_checksum_is_a_number_and_whose_verdict_is_about_all_rounds(self):
         rounds = [{"seconds": 1, "cpu_seconds": 2, "count": 4, "checksum": 12533603420674824814}]
         result = CONTESTANTS["aeron-ipc"].read("two_stage", TWO_STAGE, json.dumps({"verified": True, "rounds": rounds}))

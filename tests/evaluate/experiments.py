@@ -7,6 +7,7 @@ from aeron import Aeron
 from contestant import Contestant
 from copying import Copying
 from faro import Faro, RowWays
+from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
 from mpi import Mpi
@@ -19,19 +20,19 @@ KIB = 1024
 CONTESTANTS: dict[str, Contestant] = {
     one.name: one
     for one in (
-        Faro("shm", "Faro over shared memory", "c++"),
-        Faro("tcp", "Faro over TCP", "c++"),
-        Faro("sockets", "tuned sockets", "c++"),
-        Faro("sockets-paper", "sockets as in the paper, a write per row", "c++"),
-        Faro("plain-loop", "a loop written by hand for this job", "c++"),
-        Faro("copies", "making, hashing and copying the rows alone", "c++"),
+        Faro("shm", "Faro over shared memory"),
+        Faro("tcp", "Faro over TCP"),
+        Faro("sockets", "tuned sockets"),
+        Faro("sockets-paper", "sockets as in the paper, a write per row"),
+        Faro("plain-loop", "a loop written by hand for this job"),
+        Faro("copies", "making, hashing and copying the rows alone"),
         RowWays("row-ways", "ways to send rows one at a time"),
-        Faro("java-shm", "Faro in Java over shared memory", "java"),
-        Faro("java-shm-one", "Faro in Java row by row", "java"),
-        Faro("java-shm-codec", "Faro in Java by a codec", "java"),
-        Faro("java-tcp", "Faro in Java over TCP", "java"),
-        Faro("java-nio", "tuned Java NIO sockets", "java"),
-        Faro("java-nio-paper", "Java NIO sockets as in the paper, a write per row", "java"),
+        FaroJava("java-shm", "Faro in Java over shared memory", "shm"),
+        FaroJava("java-shm-one", "Faro in Java row by row", "shm", "one"),
+        FaroJava("java-shm-codec", "Faro in Java by a codec", "shm", "codec"),
+        FaroJava("java-tcp", "Faro in Java over TCP", "tcp"),
+        FaroJava("java-nio", "tuned Java NIO sockets", "nio"),
+        FaroJava("java-nio-paper", "Java NIO sockets as in the paper, a write per row", "nio-paper"),
         Mpi("mpi-isend", "MPI Isend over shared memory", "isend", "vader"),
         Mpi("mpi-isend-tcp", "MPI Isend over TCP", "isend", "tcp"),
         Mpi("mpi-alltoallv", "MPI Alltoallv over shared memory", "alltoallv", "vader"),

@@ -1,11 +1,11 @@
-"""Faro and the sockets baselines, in C++ and Java: what `faro-lab bench` runs."""
+"""Faro and the sockets baselines in C++: what `faro-lab bench` runs."""
 
 import json
 import os
 import secrets
 
 from contestant import Contestant, Result
-from programs import FARO, JAVA_CLASS_PATH, JAVA_JAR, STANDARD, Command, Failed
+from programs import FARO, STANDARD, Command, Failed
 
 # JVMs until their compilers are done.
 _SECRETS = {"FARO_SECRET", "FARO_SECURITY_SECRET_FILE"}
@@ -28,26 +28,12 @@ class Faro(Contestant):
     needs = {STANDARD: "./run build"}
     version_command = (STANDARD, "--version")
 
-    def __init__(self, name: str, label: str, language: str):
-        super().__init__(name, label)
-        self.language = language
-        self.expected_seconds = 8 if language == "java" else 1
-
-    def missing(self) -> str | None:
-        if self.language == "java" and not JAVA_JAR.exists():
-            return "java/ is not built"
-        return super().missing()
-
     def command(self, workload: str, parameters: dict) -> Command:
         benchmark = _BENCHMARKS[workload]
         words = [STANDARD] if benchmark == "two-stage" else [FARO, "bench"]
         words.append(benchmark)
-        if benchmark == "two-stage":
-            parameters = {"warmup": WARMUP_ROUNDS[self.language], **parameters}
         for name, flag in _FLAGS.items():
             words += [flag, parameters[name]] if name in parameters else []
-        if self.language == "java":
-            words += ["--java", JAVA_CLASS_PATH]
         environment = {"FARO_SECRET": secrets.token_hex(32)} if parameters.get("secret") == "yes" else {}
         return Command([*words, "--transport", self.name, "--repetitions", 1, "--json"], environment)
 

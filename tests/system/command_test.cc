@@ -165,7 +165,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"faro-lab", "bench", "two-stage", "--row-bytes", "12"}, "--row-bytes"},
         BadCase{{"faro-lab", "bench", "two-stage", "--hash", "md5"}, "--hash"},
         BadCase{{"faro-lab", "bench", "two-stage", "--transport", "pigeon"}, "--transport"},
-        BadCase{{"faro-lab", "bench", "two-stage", "--transport", "java-shm"}, "--java"},
         BadCase{{"faro-lab", "bench", "two-stage", "--ring", "12345"}, "ring.bytes"},
         BadCase{{"faro-lab", "bench", "two-stage", "--ring", "fast"}, "--ring"},
         BadCase{{"faro-lab", "bench", "two-stage", "--threshold", "1MiB"},

@@ -12,7 +12,6 @@
 #include "lab/bench/plain_loop.h"
 #include "lab/bench/sockets_baseline.h"
 #include "lab/bench/two_stage.h"
-#include "lab/bench/two_stage_java.h"
 
 namespace faro::bench {
 namespace {
@@ -20,26 +19,13 @@ namespace {
 struct CarrierName {
   Carrier carrier;
   std::string_view name;
-  // Carriers in Java have these two, as io.faro.bench names them.
-  std::string_view transport = {};
-  std::string_view level = "many";
 };
 
-constexpr CarrierName kCarriers[] = {{Carrier::faro_auto, "auto"},
-                                     {Carrier::faro_shm, "shm"},
-                                     {Carrier::faro_tcp, "tcp"},
-                                     {Carrier::faro_verbs, "verbs"},
-                                     {Carrier::sockets, "sockets"},
-                                     {Carrier::sockets_paper, "sockets-paper"},
-                                     {Carrier::plain_loop, "plain-loop"},
-                                     {Carrier::copies, "copies"},
-                                     {Carrier::java_shm, "java-shm", "shm"},
-                                     {Carrier::java_shm_one, "java-shm-one", "shm", "one"},
-                                     {Carrier::java_shm_codec, "java-shm-codec", "shm", "codec"},
-                                     {Carrier::java_tcp, "java-tcp", "tcp"},
-                                     {Carrier::java_verbs, "java-verbs", "verbs"},
-                                     {Carrier::java_nio, "java-nio", "nio"},
-                                     {Carrier::java_nio_paper, "java-nio-paper", "nio-paper"}};
+constexpr CarrierName kCarriers[] = {
+    {Carrier::faro_auto, "auto"},        {Carrier::faro_shm, "shm"},
+    {Carrier::faro_tcp, "tcp"},          {Carrier::faro_verbs, "verbs"},
+    {Carrier::sockets, "sockets"},       {Carrier::sockets_paper, "sockets-paper"},
+    {Carrier::plain_loop, "plain-loop"}, {Carrier::copies, "copies"}};
 
 constexpr const CarrierName& named(Carrier carrier) {
   return kCarriers[static_cast<size_t>(carrier)];
@@ -47,17 +33,6 @@ constexpr const CarrierName& named(Carrier carrier) {
 static_assert(std::ranges::all_of(kCarriers, [](const CarrierName& one) {
   return &named(one.carrier) == &one;
 }));
-
-Result<CarrierRun> run_in_java(const CarrierName& carrier, const TwoStageJob& job,
-                               const CarrierOptions& options, const RunOptions& run) {
-  const JavaOptions java{.class_path = options.java_class_path,
-                         .transport = std::string(carrier.transport),
-                         .level = std::string(carrier.level),
-                         .hosts = options.hosts,
-                         .config = options.config};
-  FARO_ASSIGN_OR_RETURN(JavaRun ran, run_java(job, java, run));
-  return CarrierRun{std::move(ran.rounds), ran.connect_seconds, {}};
-}
 
 Result<CarrierRun> run_over_faro(const CarrierName& carrier, const TwoStageJob& job,
                                  const CarrierOptions& options, const RunOptions& run) {
@@ -79,7 +54,6 @@ Result<std::vector<RunFigures>> run_baseline(Carrier carrier, const TwoStageJob&
 
 Result<CarrierRun> run_any(Carrier carrier, const TwoStageJob& job, const CarrierOptions& options,
                            const RunOptions& run) {
-  if (is_java(carrier)) return run_in_java(named(carrier), job, options, run);
   if (is_faro(carrier)) return run_over_faro(named(carrier), job, options, run);
   FARO_ASSIGN_OR_RETURN(std::vector<RunFigures> rounds, run_baseline(carrier, job, options, run));
   return CarrierRun{std::move(rounds), {}, {}};

@@ -15,9 +15,8 @@
 
 namespace faro::bench {
 
-/// What carries the rows. Behind Faro over each transport the sockets baselines and what sets the bar
-/// (plain_loop.h, copies.h), behind those what runs in JVMs: Faro with rows sent many at
-/// a time, one by one, or as objects by a codec; and the sockets middleware in Java NIO.
+/// What carries the rows: Faro over each transport, the sockets baselines, and what sets the bar
+/// (plain_loop.h, copies.h).
 enum class Carrier : uint8_t {
   faro_auto,
   faro_shm,
@@ -26,17 +25,10 @@ enum class Carrier : uint8_t {
   sockets,
   sockets_paper,
   plain_loop,
-  copies,
-  java_shm,
-  java_shm_one,
-  java_shm_codec,
-  java_tcp,
-  java_verbs,
-  java_nio,
-  java_nio_paper
+  copies
 };
 
-/// "auto", "shm", … "java-shm", … "java-nio-paper".
+/// "auto", "shm", … "copies".
 std::string_view carrier_name(Carrier carrier) noexcept;
 /// The names of all, separated by commas.
 std::string carrier_names();
@@ -44,20 +36,17 @@ std::string carrier_names();
 Result<Carrier> parse_carrier(std::string_view name);
 /// Faro in C++ over whichever transport, not a baseline.
 constexpr bool is_faro(Carrier carrier) noexcept { return carrier <= Carrier::faro_verbs; }
-/// In JVMs.
-constexpr bool is_java(Carrier carrier) noexcept { return carrier >= Carrier::java_shm; }
 
 struct CarrierOptions {
   Config config;                                   ///< of Faro's nodes; transport is set here
   std::vector<std::string> hosts = {"127.0.0.1"};  ///< where processes listen: see FaroOptions
-  std::string java_class_path;                     ///< see JavaOptions
   uint64_t idle_ns = 0;                            ///< see FaroOptions
 };
 
 struct CarrierRun {
   std::vector<RunFigures> rounds;         ///< the timed ones
-  std::optional<double> connect_seconds;  ///< of Faro and of what runs in JVMs
-  std::vector<NodeReport> nodes;          ///< of Faro in C++
+  std::optional<double> connect_seconds;  ///< of Faro
+  std::vector<NodeReport> nodes;          ///< of Faro
 };
 
 /// One run in processes of its own. Threads: as run_faro, the caller must have no other threads.

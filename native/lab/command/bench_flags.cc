@@ -8,13 +8,6 @@
 
 namespace faro::command::lab {
 
-void add_java_flag(CLI::App& command, std::string& class_path) {
-  command
-      .add_option("--java", class_path,
-                  "Class path of java/lab/bench; adds the contestants that run in JVMs")
-      ->type_name("PATHS");
-}
-
 void add_repetitions_flag(CLI::App& command, uint32_t& repetitions) {
   add_number(command, "--repetitions", repetitions, "Number of runs; the median is reported", 1,
              1000);

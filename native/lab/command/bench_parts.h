@@ -15,9 +15,6 @@ class App;
 
 namespace faro::command::lab {
 
-/// The flag --java.
-void add_java_flag(CLI::App& command, std::string& class_path);
-
 /// The flag --repetitions.
 void add_repetitions_flag(CLI::App& command, uint32_t& repetitions);
 

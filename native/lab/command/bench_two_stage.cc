@@ -37,7 +37,6 @@ struct Flags {
   std::string ring;
   uint32_t repetitions = 7;
   NodeFlags nodes;
-  std::string java_class_path;
   uint32_t warmup = 1;
   double idle_seconds = 0;
   std::optional<uint32_t> pin;
@@ -88,9 +87,6 @@ Result<Run> read_flags(const Flags& flags) {
     if (several_hosts && !is_faro(carrier.value())) {
       return flag_error("--transport", fmt::format("{} runs on one host only", name));
     }
-    if (is_java(carrier.value()) && flags.java_class_path.empty()) {
-      return flag_error("--transport", fmt::format("{} needs --java", name));
-    }
     run.carriers.push_back(carrier.value());
   }
   return run;
@@ -140,7 +136,6 @@ Result<std::vector<CarrierResult>> run_here(const Flags& flags, const Run& run,
                                             ProgressLine& line) {
   const bench::CarrierOptions options{.config = run.config,
                                       .hosts = flags.nodes.hosts(),
-                                      .java_class_path = flags.java_class_path,
                                       .idle_ns = static_cast<uint64_t>(flags.idle_seconds * 1e9)};
   bench::RunOptions rounds;
   rounds.warmup_rounds = 0;  // they are told apart below
@@ -241,7 +236,7 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   command.add_option("--hash", flags.hash, "finalizer or multiplicative")->type_name("NAME");
   add_repetitions_flag(command, flags.repetitions);
   add_number(command, "--warmup", flags.warmup,
-             "Untimed runs before each timed one, in the same processes (JVMs need five)", 1, 1000);
+             "Untimed runs before each timed one, in the same processes", 1, 1000);
   command
       .add_option("--idle", flags.idle_seconds,
                   "Before the first run all workers of Faro in C++ wait so long for nothing")
@@ -260,7 +255,6 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
       ->type_name("SIZE");
   command.add_option("--pin", flags.pin, "Keep all processes on this processor")->type_name("CPU");
   flags.nodes.add_to(command);
-  add_java_flag(command, flags.java_class_path);
   flags.settings.add_to(command);
   command.add_flag("--json", flags.json, "Print JSON, with all counters");
 }

@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -42,23 +41,6 @@ class ClusterTest {
   void everyLevelOfTheApiCarriesTheJob(RowsLevel level) throws Exception {
     String name = level.name().toLowerCase(Locale.ROOT);
     carryTheJob("jj", "shm", "--rows", ROWS, "--level", name);
-  }
-
-  @Test
-  void theCommandShowsJavaBesideCpp() throws Exception {
-    List<String> command = new ArrayList<>(List.of(System.getProperty("faro.laboratory"), "bench"));
-    command.addAll(List.of("two-stage", "--java", System.getProperty("java.class.path")));
-    command.addAll(List.of("--transport", "shm,java-shm,java-nio", "--processes", "2"));
-    command.addAll(List.of("--rows", "20000", "--repetitions", "1"));
-    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-    builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
-    builder.environment().put("JDK_JAVA_OPTIONS", "-Xcheck:jni"); // it takes no line of Java's but its result
-    Path output = folder.resolve("output");
-    Process process = builder.redirectOutput(output.toFile()).start();
-    assertTrue(process.waitFor(50, TimeUnit.SECONDS));
-    String text = Nodes.checked(output);
-    assertEquals(0, process.exitValue(), text);
-    assertEquals(3, text.split(" verified", -1).length - 1, text);
   }
 
   private void carryTheJob(String languages, String transport, String... more) throws Exception {
