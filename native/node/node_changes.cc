@@ -6,7 +6,7 @@ namespace faro::node {
 
 Status NodeChanges::add(const NodeSpec& node) {
   FARO_RETURN_IF_ERROR(membership_.add_node(node.number, node.address));
-  queries_.on_node_added(node.number);
+  queries_.on_node_added(node.number, membership_.peers().view(node.number));
   return Status::Ok();
 }
 

@@ -13,6 +13,9 @@
 #include "transport/absent_link.h"
 
 namespace faro::node {
+
+using session::PeerState;
+
 namespace {
 
 // How often close looks whether the workers are done. They do not tell: a release of a batch, which
@@ -110,8 +113,16 @@ void NodeCore::start(const NodeEnvironment& environment) {
   shuffle::QueryTable::Shape shape;
   shape.node = membership_->node();
   for (const session::Node& node : membership_->nodes()) {
-    shape.nodes.push_back({node.name, node.first_worker, node.worker_count, node.wanted_for_good,
-                           peers().incarnation(node.number)});
+    // What has happened since the session opened is told when this node is complete.
+    const uint64_t incarnation = peers().incarnation(node.number);
+    const PeerState state = incarnation != 0           ? PeerState::linked
+                            : peers().has(node.number) ? PeerState::apart
+                                                       : PeerState::none;
+    shape.nodes.push_back({node.name,
+                           node.first_worker,
+                           node.worker_count,
+                           node.wanted_for_good,
+                           {state, incarnation, 0}});
   }
   // "All workers" would be others on each node if these were not the same everywhere.
   if (!peers().topology().check_changing().ok()) {
@@ -125,9 +136,6 @@ void NodeCore::start(const NodeEnvironment& environment) {
                                         .link_ns = settings_.connect_timeout_ms * 1'000'000,
                                         .idle_ns = settings_.link_idle_ms * 1'000'000};
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this, timeouts);
-  for (const session::Node& node : membership_->nodes()) {
-    if (peers().has(node.number)) queries_->on_node_added(node.number);
-  }
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   life_.begin(weak_from_this(), self.name);
   for (uint32_t w = 0; w < self.worker_count; ++w) {
@@ -164,31 +172,35 @@ void NodeCore::take_message(uint32_t from_node, std::span<const std::byte> bytes
   }
 }
 
-// Before this node is complete none of its links is let go. The cause is asked for when it is.
+// The cause is asked for when this node is complete. Nobody is told of a link that rests.
 template <typename Cause, typename Tell>
-bool NodeCore::end_peer(uint32_t node, Cause cause, Tell tell) {
-  auto is_loss = std::make_shared<bool>(true);
-  early_.loses(node, [this, node, cause, tell, is_loss] {
-    *is_loss = queries_->on_peer_lost(node, cause());
-    if (*is_loss) tell();
+void NodeCore::end_peer(uint32_t node, const session::PeerView& now, Cause cause, Tell tell) {
+  early_.loses(node, [this, node, now, cause, tell] {
+    queries_->on_peer_lost(node, now, cause());
+    if (now.state != PeerState::parted) tell();
   });
-  return *is_loss;
 }
 
-bool NodeCore::on_peer_lost(uint32_t node, const Status& cause) {
-  return end_peer(
-      node, [cause] { return cause; },
+void NodeCore::on_peer_lost(uint32_t node, const session::PeerView& now, const Status& cause) {
+  end_peer(
+      node, now, [cause] { return cause; },
       [this, node, cause] { events_.tell_lost(node, cause.of_node(node)); });
 }
 
-bool NodeCore::on_peer_left(uint32_t node) {
-  return end_peer(
-      node, [this, node] { return why_left(*membership_, *queries_, node); },
+void NodeCore::on_peer_left(uint32_t node, const session::PeerView& now) {
+  end_peer(
+      node, now, [this, node] { return why_left(*membership_, *queries_, node); },
       [this, node] { events_.tell_left(node); });
 }
 
-void NodeCore::on_peer_joined(uint32_t node, uint64_t incarnation) {
-  early_.happens([this, node, incarnation] { queries_->on_peer_joined(node, incarnation); });
+// Before this node is complete no link is let go.
+void NodeCore::on_let_go(uint32_t node, const session::PeerView& now) {
+  queries_->on_peer_lost(
+      node, now, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
+}
+
+void NodeCore::on_peer_joined(uint32_t node, const session::PeerView& now) {
+  early_.happens([this, node, now] { queries_->on_peer_joined(node, now); });
 }
 
 // Nobody is told of a node whose link was let go: it is a member as before.
@@ -200,20 +212,13 @@ void NodeCore::on_peer_returned(uint32_t node, session::Peers::Return how) {
 }
 
 // What begins these is called when this node is complete.
-session::Observer::LetGo NodeCore::on_letting_go(uint32_t node) {
-  if (!queries_->is_let_go(node)) return LetGo::no;
-  if (node == membership_->node()) {  // the others have ended their links
-    events_.tell_drained(node);
-    return LetGo::no;
-  }
-  const bool is_loss = queries_->on_peer_lost(
-      node, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
-  return is_loss ? LetGo::drained : LetGo::idle;
+bool NodeCore::is_drained(uint32_t node) const { return queries_->is_drained(node); }
+
+void NodeCore::on_drained(uint32_t node) { events_.tell_drained(node); }
+
+void NodeCore::on_node_removed(uint32_t node, const session::PeerView& now) {
+  queries_->on_node_removed(node, now);
 }
-
-void NodeCore::on_let_go(uint32_t node) { events_.tell_drained(node); }
-
-void NodeCore::on_node_removed(uint32_t node) { queries_->on_node_removed(node); }
 
 void NodeCore::on_number_free(uint32_t node) { events_.tell_removed(node); }
 
@@ -268,14 +273,18 @@ void NodeCore::let_go(uint32_t node) { membership_->let_go(node); }
 void NodeCore::want_link(uint32_t node) { membership_->want_link(node); }
 
 // Until this node is complete, its own thread takes the messages.
-bool NodeCore::hold_link(uint32_t node, bool held) noexcept {
+std::optional<session::PeerView> NodeCore::rest(uint32_t node,
+                                                session::Peers::Event step) noexcept {
+  const std::shared_ptr<transport::DataLink> link = membership_->link(node);
+  const bool is_held = link->held().load(std::memory_order_relaxed);
+  const bool holds = step != session::Peers::Event::stays;
   const auto may_rest = [&] {
-    return early_.is_over() && membership_->may_rest(node) &&
-           !membership_->peers().is_asked_for(node);
+    return early_.is_over() && membership_->may_rest(node) && !peers().is_asked_for(node) &&
+           !is_holding_frames_of(*membership_, node);
   };
-  if (held && (!may_rest() || is_holding_frames_of(*membership_, node))) return false;
-  membership_->link(node)->hold(held);
-  return true;
+  if (holds && !is_held && !may_rest()) return std::nullopt;
+  link->hold(holds);
+  return peers().on(node, step).now;
 }
 
 Status NodeCore::why_unlinked(uint32_t node) const {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/settings.h"
@@ -58,13 +59,14 @@ class NodeCore final : public session::Observer,
 
   // session::Observer
   void on_message(uint32_t from_node, std::span<const std::byte> message) override;
-  bool on_peer_lost(uint32_t node, const Status& cause) override;
-  bool on_peer_left(uint32_t node) override;
-  void on_peer_joined(uint32_t node, uint64_t incarnation) override;
+  void on_peer_lost(uint32_t node, const session::PeerView& now, const Status& cause) override;
+  void on_peer_left(uint32_t node, const session::PeerView& now) override;
+  void on_let_go(uint32_t node, const session::PeerView& now) override;
+  void on_peer_joined(uint32_t node, const session::PeerView& now) override;
   void on_peer_returned(uint32_t node, session::Peers::Return how) override;
-  LetGo on_letting_go(uint32_t node) override;
-  void on_let_go(uint32_t node) override;
-  void on_node_removed(uint32_t node) override;
+  bool is_drained(uint32_t node) const override;
+  void on_drained(uint32_t node) override;
+  void on_node_removed(uint32_t node, const session::PeerView& now) override;
   void on_number_free(uint32_t node) override;
   void on_links_changed() override;
   void on_tick(base::Nanoseconds now) override;
@@ -79,7 +81,8 @@ class NodeCore final : public session::Observer,
   void query_failed(const QueryId& query, const Status& cause) override;
   void let_go(uint32_t node) override;
   void want_link(uint32_t node) override;
-  bool hold_link(uint32_t node, bool held) noexcept override;
+  std::optional<session::PeerView> rest(uint32_t node,
+                                        session::Peers::Event step) noexcept override;
   Status why_unlinked(uint32_t node) const override;
 
  private:
@@ -87,7 +90,7 @@ class NodeCore final : public session::Observer,
   void start(const NodeEnvironment& environment);
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   template <typename Cause, typename Tell>
-  bool end_peer(uint32_t node, Cause cause, Tell tell);
+  void end_peer(uint32_t node, const session::PeerView& now, Cause cause, Tell tell);
   Status wait_for_workers(base::Nanoseconds deadline);
 
   shuffle::NodeLife life_;

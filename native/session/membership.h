@@ -38,33 +38,29 @@ class Observer {
   virtual ~Observer() = default;
   /// A whole control message of a peer; messages come in the order they were sent. Untrusted: check every byte.
   virtual void on_message(uint32_t from_node, std::span<const std::byte> message) = 0;
-  /// A link is lost, or was let go. Once per link; and once more if the peer of a link that was let go refuses this process for
-  /// good: then it is a loss. Answers whether it is a loss: false, if both sides had agreed to let it go
-  /// (Membership::let_go); then the peer may come back without starting again. `cause` is a peer_lost (or protocol_error) status that names
-  /// the peer and the first cause. Called before any later message of that peer would be.
-  virtual bool on_peer_lost(uint32_t node, const Status& cause) = 0;
-  /// A peer has closed its session regularly (BYE). The observer fails the queries that still need it. Once per
-  /// link; no on_peer_lost follows. The answer is that of on_peer_lost.
-  virtual bool on_peer_left(uint32_t node) = 0;
-  /// A node that was missing is linked again, by another process of that incarnation. Called before
-  /// its first message. It may still be linking with others.
-  virtual void on_peer_joined(uint32_t node, uint64_t incarnation) = 0;
+  /// A link is lost, which is no loss of the peer if both sides had agreed that it rests: `now` is parted then. Once per link;
+  /// and once more if the peer of a link that rests refuses this process for good: then it is a loss. `cause` is a peer_lost (or
+  /// protocol_error) status that names the peer and the first cause. Called before any later message of that peer would be.
+  virtual void on_peer_lost(uint32_t node, const PeerView& now, const Status& cause) = 0;
+  /// A peer has closed its session regularly (BYE), or has let the link rest, which both had agreed: `now` is parted then. The
+  /// observer fails the queries that still need it. Once per link; no on_peer_lost follows.
+  virtual void on_peer_left(uint32_t node, const PeerView& now) = 0;
+  /// This node lets the link go, because it rests (`now` is parted) or because its node is drained. Once per link; no
+  /// on_peer_lost follows. Also for a node that is drained while it is not linked.
+  virtual void on_let_go(uint32_t node, const PeerView& now) = 0;
+  /// A node is linked that was not, by the process of that incarnation. Called before its first message. It may still be
+  /// linking with others.
+  virtual void on_peer_joined(uint32_t node, const PeerView& now) = 0;
   /// A node of which on_peer_joined was told has opened its session: it is linked with every node
   /// that is present, and each of these was told on_peer_joined. Peers have it as present.
   virtual void on_peer_returned(uint32_t node, Peers::Return how) = 0;
-  /// Why a link is let go.
-  enum class LetGo {
-    no,       // it is not: the node may have been removed meanwhile
-    idle,     // no query needs it. The node may be linked again
-    drained,  // no query needs the node
-  };
-  /// Membership::let_go takes place: the link to the node, if there is one, ends after this call, which is no loss.
-  virtual LetGo on_letting_go(uint32_t node) = 0;
+  /// Whether no query needs a node that is drained, which may have been removed since Membership::let_go was called.
+  virtual bool is_drained(uint32_t node) const = 0;
   /// Membership::let_go of a drained node is done: the link has ended. Called after
   /// on_links_changed.
-  virtual void on_let_go(uint32_t node) = 0;
+  virtual void on_drained(uint32_t node) = 0;
   /// Membership::remove_node takes place: the node is to be forgotten. Called after on_peer_lost.
-  virtual void on_node_removed(uint32_t node) = 0;
+  virtual void on_node_removed(uint32_t node, const PeerView& now) = 0;
   /// Membership::remove_node is done: Membership::add_node may give the number again.
   virtual void on_number_free(uint32_t node) = 0;
   /// Membership::link_changes has increased. Called after on_peer_lost, and before on_peer_joined.
@@ -107,9 +103,8 @@ class Membership {
   /// They do what Nodes::add and remove say. Threads: any. Blocks: never.
   virtual Status add_node(uint32_t node, const std::string& address) = 0;
   virtual Status remove_node(uint32_t node) = 0;
-  /// Ends the link to a node that no query needs any more; on_letting_go follows, and decides. The process of a drained node
-  /// is refused from then on.
-  /// Threads: any. Blocks: never.
+  /// Ends the link to a node that no query needs any more, if both have agreed that it rests or if Observer::is_drained says so;
+  /// on_let_go follows. The process of a drained node is refused from then on. Threads: any. Blocks: never.
   virtual void let_go(uint32_t node) = 0;
   /// Has a link made with a node that is not wanted for good, for connect.timeout_ms from now on, if
   /// there is none. The one of both with the higher number dials; the other one asks it to.

@@ -21,9 +21,10 @@ Peers::Peers(const base::Settings& settings, const Topology& topology, const bas
   for (uint32_t node = 0; node < topology.size(); ++node) {
     Peer& peer = peers_[node];
     peer.address = settings.node_addresses[node];
-    if (!peer.address.empty()) peer.state = PeerState::apart;
-    peer.is_known = peer.state != PeerState::none;
+    if (!peer.address.empty()) peer.view.state = PeerState::apart;
+    peer.is_known = peer.view.state != PeerState::none;
   }
+  peers_[topology.self()].lost.reserve(1);
 }
 
 // --------------------------------------------------------------------------------- what users order
@@ -61,6 +62,7 @@ Status Peers::add(uint32_t node, const std::string& address) {
   if (has_locked(node))
     return base::error(Code::wrong_state, "node {} is there already; remove it first", node);
   peer.order = Order::add;
+  ++peer.view.version;
   peer.new_address = std::move(own_copy);
   return Status::Ok();
 }
@@ -139,58 +141,70 @@ Peers::Change Peers::on(uint32_t node, Event event, uint64_t incarnation) {
   Change change;
   {
     const std::lock_guard lock(mutex_);
-    change.before = peer.state;
+    change.before = peer.view.state;
     change.returned = step(peer, event, incarnation);
-    change.after = peer.state;
+    ++peer.view.version;
+    change.now = view_locked(node);
   }
   if (change.returned != Return::none) changed_.notify_all();
   return change;
 }
 
 Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
-  const PeerState before = peer.state;
+  const PeerState before = peer.view.state;
+  const bool was_up =
+      before == PeerState::linked || before == PeerState::asked || before == PeerState::agreed;
   const auto end = [&](PeerState after) {
-    if (before != PeerState::drained) peer.state = after;
+    if (before != PeerState::drained) peer.view.state = after;
     peer.is_present = peer.is_open = peer.rested = false;
   };
   switch (event) {
     case Event::added:
       peer.address = std::move(peer.new_address);
       peer.order = Order::none;
-      if (before == PeerState::none) peer.state = PeerState::apart;
+      if (before == PeerState::none) peer.view.state = PeerState::apart;
       break;
     case Event::admitted:
       peer.is_open = false;
       break;
     case Event::up:
-      peer.rested = before == PeerState::parted && peer.incarnation == incarnation;
+      peer.rested = before == PeerState::parted && peer.view.incarnation == incarnation;
       if (before == PeerState::parted && !peer.rested) remember_lost(peer);
-      peer.incarnation = incarnation;
-      peer.state = PeerState::linked;
+      peer.view.incarnation = incarnation;
+      peer.view.state = PeerState::linked;
       peer.why_unlinked.clear();
       break;
     case Event::opened: {
       peer.is_open = true;
-      if (peer.state != PeerState::linked || peer.is_present) break;
+      if (!was_up || peer.is_present) break;
       peer.is_present = true;
       const bool was_known = std::exchange(peer.is_known, true);
       const bool rested = std::exchange(peer.rested, false);
       if (!was_known) return Return::first;
       return rested ? Return::from_rest : Return::again;
     }
-    case Event::ends:  // of one that was parted: its next link has ended before it was up
-      if (before == PeerState::parted) remember_lost(peer);
-      end(PeerState::ending);
+    case Event::asked:
+      if (before == PeerState::linked) peer.view.state = PeerState::asked;
       break;
-    case Event::let_go:
-      if (before == PeerState::linked || before == PeerState::ending) end(PeerState::parted);
+    case Event::stays:
+      if (before == PeerState::asked) peer.view.state = PeerState::linked;
+      break;
+    case Event::agreed:
+      if (was_up) peer.view.state = PeerState::agreed;
+      break;
+    case Event::ends:
+      if (before == PeerState::agreed) {
+        end(PeerState::parted);
+        break;
+      }
+      // The next link of one that was parted may have ended before it was up.
+      if (was_up || before == PeerState::parted) remember_lost(peer);
+      end(PeerState::lost);
       break;
     case Event::lost:
-      if (incarnation == 0 && before != PeerState::ending) break;
-      if (incarnation != 0) {
-        peer.incarnation = incarnation;
-        remember_lost(peer);
-      }
+      if (incarnation == 0) break;
+      peer.view.incarnation = incarnation;
+      remember_lost(peer);
       end(PeerState::lost);
       break;
     case Event::refused:
@@ -199,13 +213,13 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
       end(PeerState::lost);
       break;
     case Event::drained:
-      if (before == PeerState::parted) remember_lost(peer);
+      if (was_up || before == PeerState::parted) remember_lost(peer);
       end(PeerState::drained);
       break;
     case Event::removed:
       if (before == PeerState::parted) remember_lost(peer);
       end(PeerState::none);
-      peer.state = PeerState::none;
+      peer.view.state = PeerState::none;
       peer.is_known = false;
       peer.asked_until = 0;
       peer.address.clear();
@@ -221,13 +235,13 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
 // There is room for it since the process was admitted.
 void Peers::remember_lost(Peer& peer) {
   if (peer.lost.size() >= kRemembered) peer.lost.erase(peer.lost.begin());
-  peer.lost.push_back(peer.incarnation);
+  peer.lost.push_back(peer.view.incarnation);
 }
 
 void Peers::begin() {
   const std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
-    if (peer.state != PeerState::linked) peer.incarnation = 0;
+    if (peer.view.state != PeerState::linked) peer.view.incarnation = 0;
   }
 }
 
@@ -255,7 +269,19 @@ void Peers::forget_want(uint32_t node) {
 
 bool Peers::has_locked(uint32_t node) const {
   if (node >= peers_.size() || peers_[node].order == Order::remove) return false;
-  return peers_[node].state != PeerState::none || peers_[node].order == Order::add;
+  return peers_[node].view.state != PeerState::none || peers_[node].order == Order::add;
+}
+
+PeerView Peers::view_locked(uint32_t node) const {
+  PeerView view = peers_[node].view;
+  const bool is_ordered = peers_[node].order == Order::add;
+  if (is_ordered && view.state == PeerState::none) view.state = PeerState::apart;
+  return view;
+}
+
+PeerView Peers::view(uint32_t node) const {
+  const std::lock_guard lock(mutex_);
+  return view_locked(node);
 }
 
 bool Peers::has(uint32_t node) const {
@@ -265,12 +291,12 @@ bool Peers::has(uint32_t node) const {
 
 bool Peers::is_member(uint32_t node) const {
   const std::lock_guard lock(mutex_);
-  return has_locked(node) && peers_[node].state != PeerState::drained;
+  return has_locked(node) && peers_[node].view.state != PeerState::drained;
 }
 
 bool Peers::is_drained(uint32_t node) const {
   const std::lock_guard lock(mutex_);
-  return peers_[node].state == PeerState::drained;
+  return peers_[node].view.state == PeerState::drained;
 }
 
 bool Peers::is_present(uint32_t node) const {
@@ -310,7 +336,7 @@ std::string Peers::noted_unlinked(uint32_t node) const {
 
 uint64_t Peers::incarnation(uint32_t node) const {
   const std::lock_guard lock(mutex_);
-  return peers_[node].incarnation;
+  return peers_[node].view.incarnation;
 }
 
 Status Peers::check_process(uint32_t node, uint64_t incarnation) const {

@@ -1,19 +1,7 @@
-// Peers: all that this node knows of the nodes of its session, one record for each number.
+// Peers: all that this node knows of the nodes of its session, one record for each number. peer_view.h has the picture of their
+// states, and what others copy of a record.
 //
-//            added           up                    ends                 let_go
-//    none ----------> apart -----------> linked ----------> ending -----------------> parted
-//                                         ^  ^                |                       |    |
-//                                         |  |                | lost          refused |    |
-//                                         |  |  up            v                       |    |
-//                                         |  +------------- lost <--------------------+    |
-//                                         |                                            up  |
-//                                         +------------------------------------------------+
-//
-//    drained: from each of these, whatever happens then, until it is removed
-//    removed: from each of these to none
-//
-// Those of cluster.nodes begin apart, and the own node is linked. What users order (add, remove) is checked and noted at once,
-// on any thread; all else changes in `on`, on the network thread.
+// What users order (add, remove) is checked and noted at once, on any thread; all else changes in `on`, on the network thread.
 #pragma once
 
 #include <condition_variable>
@@ -28,19 +16,10 @@
 #include "faro/cancellation.h"
 #include "faro/status.h"
 #include "faro/wait.h"
+#include "session/peer_view.h"
 #include "session/topology.h"
 
 namespace faro::session {
-
-enum class PeerState : uint8_t {
-  none,     // no node has the number
-  apart,    // it is a member, and not linked; which process it is is not known
-  linked,   // its link is up
-  ending,   // its link has ended; the layer above is asked whether that is a loss
-  parted,   // its link was let go: the same process may be linked again, and another one
-  lost,     // its process does not come back: its node has to start again
-  drained,  // it has the number until it is removed, and is not linked any more
-};
 
 /// Threads: any, where nothing else is said; "network": the network thread, before it runs the opening thread.
 /// Blocks: `await`; all else never for long.
@@ -73,9 +52,11 @@ class Peers {
     admitted,  // a process of the node, whose session may not be open yet; it is not linked yet
     up,        // the link with the process
     opened,  // the session of the process, which is linked there, too; the link may not be up yet here
-    ends,     // the link; whether that is a loss is not known yet
-    let_go,   // the link that ends was let go
-    lost,     // the process; or its link, which was not up, if it has ended
+    asked,    // the process, whether the link may rest
+    stays,    // the link: one of both needs it
+    agreed,   // both, that the link rests
+    ends,     // the link, which is a loss unless it was agreed
+    lost,     // the process, while the session opens
     refused,  // the process refuses this one for good
     drained,  // no query needs the node any more
     removed,  // the order of `remove` has come; the number is not free yet
@@ -89,12 +70,12 @@ class Peers {
     from_rest,  // after its link was let go: nothing
   };
   struct Change {
-    PeerState before, after;
+    PeerState before;
+    PeerView now;
     Return returned = Return::none;
   };
   /// Every transition. `incarnation`: of the process, for up and lost (0: its link never came up). Needs no memory, except
-  /// `admitted`.
-  /// Threads: network.
+  /// `admitted`. Threads: network.
   Change on(uint32_t node, Event event, uint64_t incarnation = 0);
   /// The session is open: whoever is not linked now is another process when it comes. Threads: network.
   void begin();
@@ -108,6 +89,8 @@ class Peers {
 
   // --- what they are
 
+  /// An order to add it counts at once: it is apart then.
+  PeerView view(uint32_t node) const;
   /// Whether a node has the number.
   bool has(uint32_t node) const;
   /// Whether it may be linked.
@@ -174,13 +157,12 @@ class Peers {
     base::Nanoseconds wanted_until = 0;
     bool is_open = false;
     // Under the lock.
-    PeerState state = PeerState::none;
+    PeerView view;
     Order order = Order::none;
     bool is_present = false;
     bool is_known = false;  // was there, or in the list, since the number was given
-    bool rested = false;  // the process is the one whose link was let go, and has not returned yet
-    uint64_t incarnation = 0;
-    uint32_t waiting = 0;               // how many wait for it
+    bool rested = false;   // the process is the one whose link was let go, and has not returned yet
+    uint32_t waiting = 0;  // how many wait for it
     base::Nanoseconds asked_until = 0;  // somebody has asked for it
     std::string new_address;            // of the order to add it
     std::string why_unlinked;           // empty: no reason was noted
@@ -193,6 +175,7 @@ class Peers {
   Status check_changing() const;
   Status check_number(uint32_t node) const;
   bool has_locked(uint32_t node) const;
+  PeerView view_locked(uint32_t node) const;
 
   const base::Settings& settings_;
   const Topology& topology_;

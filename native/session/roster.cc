@@ -375,11 +375,12 @@ void Roster::on_dial_refused(links::Dialler& dialler, const links::Refusal& refu
                           refusal.status);
     // This node had agreed to let the link go, and the peer has not heard that: to it, this process is lost. Or the peer is
     // another process by now.
-    if (refusal.is_final() && peers_.on(peer, Peers::Event::refused).before == PeerState::parted) {
+    if (refusal.is_final() && peers_.view(peer).state == PeerState::parted) {
+      const PeerView now = peers_.on(peer, Peers::Event::refused).now;
       const Status lost = base::error(Code::peer_lost, "{} is lost: it refuses this process: {}",
                                       peers_.full_name(peer), refusal.status.message());
       base::log(LogLevel::warning, "{}: {}", identity_.name, lost.message());
-      observer_.on_peer_lost(peer, lost);
+      observer_.on_peer_lost(peer, now, lost);
     }
     retry(peer, refusal.status);
   } else if (phase_ == Phase::opening && opening_->on_dial_refused(peer, refusal)) {
@@ -403,21 +404,24 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
   if (phase_ == Phase::open) send_members(link, links_, topology_);
 }
 
-// If the peer connects again it gets another link. `is_loss`: it has to start again before.
-void Roster::drop_link(const links::Link& link, bool is_loss) {
-  const uint32_t peer = link.place();
-  if (is_loss) {
-    retry(peer, Status(Code::connect_failed, "it was lost"));
-  } else {
+// If the peer connects again it gets another link. `rests`: it need not start again before.
+bool Roster::drop_link(uint32_t peer, bool rests) {
+  if (rests) {
     wants_.forget(peer);  // whoever wants it now says so after this
     note_unlinked(peer, Status(Code::connect_failed, "no query needed the link: it was let go"));
+  } else {
+    retry(peer, Status(Code::connect_failed, "it was lost"));
   }
   const bool came_up = links_.retire(peer);
-  (void)peers_.on(peer, is_loss ? Peers::Event::lost : Peers::Event::let_go,
-                  came_up ? link.peer().incarnation : 0);
-  if (phase_ != Phase::open) return;
+  if (phase_ != Phase::open) return came_up;
   resources_.count_lost(peer);
   if (came_up) observer_.on_links_changed();
+  return came_up;
+}
+
+void Roster::drop_link_of_opening(const links::Link& link) {
+  const bool came_up = drop_link(link.place(), false);
+  (void)peers_.on(link.place(), Peers::Event::lost, came_up ? link.peer().incarnation : 0);
 }
 
 void Roster::retry(uint32_t peer, const Status& cause) {
@@ -464,36 +468,38 @@ void Roster::remove_node(uint32_t node) {
     link->fail(base::error(Code::peer_lost, "{} was removed from the session of {}",
                            topology_.node(node).name, identity_.name));
   }
-  (void)peers_.on(node, Peers::Event::removed);
+  const PeerView now = peers_.on(node, Peers::Event::removed).now;
   identity_.hosts[node].clear();
   resources_.count_removed(node);
-  observer_.on_node_removed(node);
+  observer_.on_node_removed(node, now);
   (void)peers_.on(node, Peers::Event::freed);
   observer_.on_number_free(node);
 }
 
-// All that the link had to carry has arrived, or nobody waits for it any more. A link may be idle and its node drained: then
+// All that the link had to carry has arrived, or nobody waits for it any more. A link may rest and its node be drained: then
 // this is asked for twice.
 void Roster::let_go(uint32_t node) {
-  const auto end_link = [&](bool is_loss) {
-    links::Link* const link = links_.find(node);
-    if (link == nullptr) return;
-    link->leave();
-    link->end();
-    drop_link(*link, is_loss);
-    announce_members(links_, topology_);
-  };
   if (phase_ != Phase::open || peers_.is_drained(node)) return;
-  auto why = observer_.on_letting_go(node);
-  if (why == Observer::LetGo::idle) {
-    end_link(false);
-    why = observer_.on_letting_go(node);  // it may be drained as well
-  }
-  if (why != Observer::LetGo::drained) return;
-  (void)peers_.on(node, Peers::Event::drained);
-  wants_.forget(node);
-  end_link(true);
-  observer_.on_let_go(node);
+  // The node with the lower number ends a link that is to rest.
+  const bool rests = peers_.view(node).state == PeerState::agreed && !topology_.dials(node);
+  if (rests) end_link(node, Peers::Event::ends);
+  if (!observer_.is_drained(node)) return;
+  // The own node has no link: the others have ended theirs.
+  if (node != topology_.self()) end_link(node, Peers::Event::drained);
+  observer_.on_drained(node);
+}
+
+void Roster::end_link(uint32_t node, Peers::Event why) {
+  const PeerView now = peers_.on(node, why).now;
+  observer_.on_let_go(node, now);
+  const bool rests = now.state == PeerState::parted;
+  if (!rests) wants_.forget(node);
+  links::Link* const link = links_.find(node);
+  if (link == nullptr) return;
+  link->leave();
+  link->end();
+  drop_link(node, rests);
+  announce_members(links_, topology_);
 }
 
 void Roster::fail_link(uint32_t node, const transport::DataLink* link, const Status& cause) {
@@ -524,47 +530,43 @@ void Roster::on_up(links::Link& link) {
   resources_.show_link(peer, *link.data(), link.peer().incarnation, true);
   count_mendings(links_, resources_, peer);
   links_.note_up();
-  (void)peers_.on(peer, Peers::Event::up, link.peer().incarnation);
+  const PeerView now = peers_.on(peer, Peers::Event::up, link.peer().incarnation).now;
   observer_.on_links_changed();
-  observer_.on_peer_joined(peer, link.peer().incarnation);
+  observer_.on_peer_joined(peer, now);
   announce_members(links_, topology_);
   if (peers_.is_open(peer)) tell_opened(peers_, observer_, peer);
 }
 
 void Roster::on_lost(links::Link& link, const Status& cause) {
   if (phase_ == Phase::opening) {
-    if (opening_->on_lost(link, cause)) drop_link(link);
+    if (opening_->on_lost(link, cause)) drop_link_of_opening(link);
     return;
   }
   if (phase_ != Phase::open) return;
   if (link.data() == nullptr) {
-    drop_link(link);
+    drop_link(link.place(), false);
     note_unlinked(link.place(), cause);
     return log_failure_to_join(limiter_, network_.reactor().clock().now_ns(), topology_,
                                link.place(), cause);
   }
   const Code code = cause.code() == Code::protocol_error ? Code::protocol_error : Code::peer_lost;
   const Status lost = base::error(code, "{} is lost: {}", link.name(), cause.message());
-  // Only the observer knows of a link that is held; else the line comes before whoever is told
-  // looks for it.
-  const bool is_held = link.data()->held().load(std::memory_order_relaxed);
-  const auto log = [&](LogLevel level) {
-    base::log(level, "{}: {}", identity_.name, lost.message());
-  };
-  if (!is_held) log(LogLevel::warning);
-  (void)peers_.on(link.place(), Peers::Event::ends);
-  const bool is_loss = observer_.on_peer_lost(link.place(), lost);
-  if (is_held) log(is_loss ? LogLevel::warning : LogLevel::debug);
-  drop_link(link, is_loss);
+  const PeerView now = peers_.on(link.place(), Peers::Event::ends).now;
+  const bool rests = now.state == PeerState::parted;
+  // The line comes before whoever is told looks for it.
+  base::log(rests ? LogLevel::debug : LogLevel::warning, "{}: {}", identity_.name, lost.message());
+  observer_.on_peer_lost(link.place(), now, lost);
+  drop_link(link.place(), rests);
   announce_members(links_, topology_);
 }
 
 void Roster::on_left(links::Link& link) {
-  if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link(link);
+  if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link_of_opening(link);
   if (phase_ != Phase::open) return;
   base::log(LogLevel::debug, "{}: {} has left", identity_.name, link.name());
-  (void)peers_.on(link.place(), Peers::Event::ends);
-  drop_link(link, observer_.on_peer_left(link.place()));
+  const PeerView now = peers_.on(link.place(), Peers::Event::ends).now;
+  observer_.on_peer_left(link.place(), now);
+  drop_link(link.place(), now.state == PeerState::parted);
   announce_members(links_, topology_);
 }
 
@@ -594,8 +596,8 @@ void Roster::on_link_failed(const Status& cause) {
                                     identity_.name, cause.message());
     base::log(LogLevel::error, "{}", lost.message());
     resources_.local_link()->stop();
-    (void)peers_.on(topology_.self(), Peers::Event::ends);
-    observer_.on_peer_lost(topology_.self(), lost);
+    const PeerView now = peers_.on(topology_.self(), Peers::Event::ends).now;
+    observer_.on_peer_lost(topology_.self(), now, lost);
   });
 }
 

@@ -91,7 +91,9 @@ class Roster final : public links::Rounds,
 
   void add_link(uint32_t peer, bool initiator, std::string address,
                 std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
-  void drop_link(const links::Link& link, bool is_loss = true);
+  bool drop_link(uint32_t peer, bool rests);
+  void drop_link_of_opening(const links::Link& link);
+  void end_link(uint32_t node, Peers::Event why);
   void retry(uint32_t peer, const Status& cause);
   void note_unlinked(uint32_t peer, const Status& cause);
 

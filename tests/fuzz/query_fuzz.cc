@@ -51,7 +51,11 @@ class QueryRun final : private shuffle::QueryEnvironment {
     QueryTable::Shape shape;
     shape.node = kSelf;
     for (uint32_t n = 0; n < kNodes; ++n) {
-      shape.nodes.push_back({"node " + std::to_string(n), 2 * n, 2, true, kIncarnation + n});
+      shape.nodes.push_back({"node " + std::to_string(n),
+                             2 * n,
+                             2,
+                             true,
+                             {session::PeerState::linked, kIncarnation + n, 0}});
       shape.default_workers.insert(shape.default_workers.end(), {2 * n, 2 * n + 1});
     }
     return shape;
@@ -69,9 +73,9 @@ class QueryRun final : private shuffle::QueryEnvironment {
   void want_link(uint32_t) override {
     require(false, "nodes of a fixed list are not linked on demand");
   }
-  bool hold_link(uint32_t, bool) noexcept override {
-    require(false, "links of a fixed list are not let go");
-    return false;
+  std::optional<session::PeerView> rest(uint32_t, session::Peers::Event) noexcept override {
+    require(false, "links of a fixed list do not rest");
+    return std::nullopt;
   }
   Status why_unlinked(uint32_t) const override { return {}; }
   void query_failed(const QueryId& query, const Status& cause) override {
@@ -185,12 +189,15 @@ class QueryRun final : private shuffle::QueryEnvironment {
 
   void lose_or_return(uint32_t node) {
     lost_[node] = !lost_[node];
-    if (lost_[node]) {
-      (void)table_.on_peer_lost(node, Status(Code::peer_lost, "node " + std::to_string(node)));
-      return;
-    }
+    if (!lost_[node]) ++incarnations_[node];
+    const session::PeerState state =
+        lost_[node] ? session::PeerState::lost : session::PeerState::linked;
+    const session::PeerView now{state, incarnations_[node], ++versions_};
+    if (lost_[node])
+      return table_.on_peer_lost(node, now,
+                                 Status(Code::peer_lost, "node " + std::to_string(node)));
     ++lives_;
-    table_.on_peer_joined(node, ++incarnations_[node]);
+    table_.on_peer_joined(node, now);
   }
 
   void use(const QueryId& query) {
@@ -253,6 +260,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
   base::Nanoseconds now_ = 1;
   QueryTable table_{shape(), *this, {.unopened_ns = kUnopened, .link_ns = kUnopened}};
   std::array<uint64_t, kNodes> incarnations_{kIncarnation, kIncarnation + 1, kIncarnation + 2};
+  uint64_t versions_ = 0;  // of what is known of the nodes
   std::array<bool, kNodes> lost_{};
   uint32_t lives_ = 1;  // of all nodes together, except the first of each
   std::vector<QueryId> begun_;

@@ -54,31 +54,27 @@ class RecordingObserver final : public session::Observer {
           {from, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
     });
   }
-  bool on_peer_lost(uint32_t node, const Status& cause) override {
+  void on_peer_lost(uint32_t node, const session::PeerView&, const Status& cause) override {
     record([&] { losses_.push_back({node, cause}); });
-    return !has_agreed_;
   }
-  bool on_peer_left(uint32_t node) override {
+  void on_peer_left(uint32_t node, const session::PeerView&) override {
     record([&] { left_.push_back(node); });
-    return true;
   }
-  void on_peer_joined(uint32_t node, uint64_t) override {
+  void on_let_go(uint32_t, const session::PeerView&) override {}
+  void on_peer_joined(uint32_t node, const session::PeerView&) override {
     record([&] { joined_.push_back(node); });
   }
   void on_peer_returned(uint32_t node, session::Peers::Return) override {
     record([&] { returned_.push_back(node); });
   }
-  LetGo on_letting_go(uint32_t) override { return LetGo::drained; }
-  void on_let_go(uint32_t) override {}
-  void on_node_removed(uint32_t) override {}
+  bool is_drained(uint32_t) const override { return true; }
+  void on_drained(uint32_t) override {}
+  void on_node_removed(uint32_t, const session::PeerView&) override {}
   void on_number_free(uint32_t) override {}
   void on_links_changed() override {}
   void on_tick(base::Nanoseconds) override {
     record([&] { ++ticks_; });
   }
-
-  /// Links that end from now on were let go. Before they do.
-  void agree() { has_agreed_ = true; }
 
   std::vector<Message> messages() const { return copy(messages_); }
   std::vector<Loss> losses() const { return copy(losses_); }
@@ -127,7 +123,6 @@ class RecordingObserver final : public session::Observer {
   std::vector<uint32_t> joined_;
   std::vector<uint32_t> returned_;
   int ticks_ = 0;
-  std::atomic<bool> has_agreed_ = false;
 };
 
 /// A network that does all as another one does; for those that differ in one thing.

@@ -309,7 +309,7 @@ class NotLinkedYet : public testing::Test {
     cluster_[1].on_node_removed(0);
     cluster_[1].on_node_added(0);
   }
-  QueryTable& here() { return cluster_[1]; }
+  Table& here() { return cluster_[1]; }
   size_t sent() { return cluster_.wires[1][0].size(); }
   void give_up() {
     here().on_tick(10);

@@ -7,11 +7,15 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/settings.h"
+#include "session/peers.h"
+#include "session/topology.h"
 #include "shuffle/query/query_table.h"
 #include "support/expect.h"
 
@@ -22,6 +26,35 @@ using wire::QueryMessageKind;
 
 inline constexpr base::Nanoseconds kUnopened = 1'000'000'000;
 inline constexpr QueryTimeouts kTimeouts{.unopened_ns = kUnopened, .link_ns = 2 * kUnopened};
+
+/// A table that is told of nodes as a session tells it.
+class Table final : public QueryTable {
+ public:
+  Table(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts,
+        session::Peers& peers)
+      : QueryTable(std::move(shape), environment, timeouts), peers_(peers) {}
+
+  /// Whether it is a loss.
+  bool on_peer_lost(uint32_t node, const Status& cause) {
+    const session::PeerView now = peers_.on(node, Event::ends).now;
+    QueryTable::on_peer_lost(node, now, cause);
+    return now.state != PeerState::parted;
+  }
+  void on_peer_joined(uint32_t node, uint64_t incarnation) {
+    (void)peers_.on(node, Event::admitted);
+    QueryTable::on_peer_joined(node, peers_.on(node, Event::up, incarnation).now);
+  }
+  void on_node_added(uint32_t node) {
+    QueryTable::on_node_added(node, peers_.on(node, Event::added).now);
+  }
+  void on_node_removed(uint32_t node) {
+    QueryTable::on_node_removed(node, peers_.on(node, Event::removed).now);
+  }
+
+ private:
+  using Event = session::Peers::Event;
+  session::Peers& peers_;
+};
 
 class QueryCluster {
  public:
@@ -34,9 +67,15 @@ class QueryCluster {
     void look_soon() override { ++looks; }
     void let_go(uint32_t node) override { released.push_back(node); }
     void want_link(uint32_t node) override { wanted.push_back(node); }
-    bool hold_link(uint32_t node, bool hold) noexcept override {
-      if (!hold) return held.erase(node) != 0;
-      return !keeps_links && held.insert(node).second;
+    std::optional<session::PeerView> rest(uint32_t node,
+                                          session::Peers::Event step) noexcept override {
+      if (step == session::Peers::Event::stays) {
+        held.erase(node);
+      } else if (!held.contains(node)) {
+        if (keeps_links) return std::nullopt;
+        held.insert(node);
+      }
+      return peers->on(node, step).now;
     }
     Status why_unlinked(uint32_t node) const override {
       return Status(Code::peer_lost, "node " + std::to_string(node) + " was not linked");
@@ -59,7 +98,10 @@ class QueryCluster {
     bool keeps_links = false;  // for a reason of its own
     std::vector<std::pair<uint32_t, Status>> offenders;
     std::vector<std::pair<QueryId, Status>> told_failed;
-    std::unique_ptr<QueryTable> table;
+    base::Settings settings;
+    std::optional<session::Topology> topology;
+    std::optional<session::Peers> peers;
+    std::unique_ptr<Table> table;
   };
 
   explicit QueryCluster(uint32_t count, bool nodes_change = false,
@@ -67,7 +109,7 @@ class QueryCluster {
       : nodes(count), wires(count, std::vector<std::deque<QueryMessage>>(count)) {
     QueryTable::Shape shape;
     for (uint32_t n = 0; n < count; ++n) {
-      shape.nodes.push_back({"node " + std::to_string(n), 2 * n, 2, !nodes_change, 1000 + n});
+      shape.nodes.push_back({"node " + std::to_string(n), 2 * n, 2, !nodes_change, {}});
       if (!nodes_change)
         shape.default_workers.insert(shape.default_workers.end(), {2 * n, 2 * n + 1});
     }
@@ -75,11 +117,16 @@ class QueryCluster {
       shape.node = n;
       nodes[n].cluster = this;
       nodes[n].number = n;
-      nodes[n].table = std::make_unique<QueryTable>(shape, nodes[n], timeouts);
+      nodes[n].settings = settings_of(n, nodes_change);
+      session::Topology& topology = nodes[n].topology.emplace(nodes[n].settings, "h:1");
+      session::Peers& peers = nodes[n].peers.emplace(nodes[n].settings, topology, clock_);
+      for (uint32_t peer = 0; peer < count; ++peer)
+        shape.nodes[peer].peer = peers.on(peer, session::Peers::Event::up, 1000 + peer).now;
+      nodes[n].table = std::make_unique<Table>(shape, nodes[n], timeouts, peers);
     }
   }
 
-  QueryTable& operator[](uint32_t node) { return *nodes[node].table; }
+  Table& operator[](uint32_t node) { return *nodes[node].table; }
 
   /// Everything from one node to another.
   void deliver(uint32_t from, uint32_t to) {
@@ -128,6 +175,21 @@ class QueryCluster {
 
   std::vector<Node> nodes;
   std::vector<std::vector<std::deque<QueryMessage>>> wires;  // [from][to]
+
+ private:
+  base::Settings settings_of(uint32_t node, bool nodes_change) const {
+    std::string addresses;
+    for (uint32_t n = 0; n < nodes.size(); ++n)
+      addresses += (n == 0 ? "h:" : ",h:") + std::to_string(n + 1);
+    Config config;
+    EXPECT_TRUE(test::is_ok(config.set("cluster.nodes", addresses)));
+    EXPECT_TRUE(test::is_ok(config.set("cluster.node", std::to_string(node))));
+    const std::string limit = std::to_string(nodes_change ? nodes.size() : 0);
+    EXPECT_TRUE(test::is_ok(config.set("cluster.node_limit", limit)));
+    return base::Settings::resolve(config).value();
+  }
+
+  const base::ManualClock clock_;
 };
 
 inline QueryMessage message_of(QueryMessageKind kind, const QueryId& id) {

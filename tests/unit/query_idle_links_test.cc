@@ -26,7 +26,7 @@ const Status kGone(Code::peer_lost, "node was lost");
 
 class IdleLinks : public testing::Test {
  protected:
-  QueryTable& at(uint32_t node) { return cluster_[node]; }
+  Table& at(uint32_t node) { return cluster_[node]; }
   QueryCluster::Node& node(uint32_t number) { return cluster_.nodes[number]; }
   std::deque<QueryMessage>& wire(uint32_t from, uint32_t to) { return cluster_.wires[from][to]; }
   /// Node 0 has been idle for long enough, and asks.
@@ -101,10 +101,8 @@ TEST_F(IdleLinks, are_let_go_by_both_when_nothing_has_needed_them_for_so_long) {
   cluster_.deliver(1, 0);
   EXPECT_EQ(node(0).released, std::vector<uint32_t>{1}) << "it ends the link";
   EXPECT_TRUE(node(1).released.empty()) << "the other one waits for that";
-  EXPECT_TRUE(at(0).is_let_go(1));
-  EXPECT_FALSE(at(1).is_let_go(0));
+  for (const uint32_t n : {0u, 1u}) EXPECT_EQ(node(n).peers->view(1 - n).state, PeerState::agreed);
   expect_let_go();
-  EXPECT_FALSE(at(0).is_let_go(1));
   EXPECT_TRUE(node(0).wanted.empty() && node(1).wanted.empty()) << "nobody needs it";
   // The next query has it made again, from either side.
   const QueryId id = at(0).begin();
@@ -321,7 +319,6 @@ TEST_F(IdleLinks, that_end_before_both_have_agreed_are_lost) {
   const auto query = cluster_.use(0, id);
   EXPECT_TRUE(at(0).on_peer_lost(1, kGone));
   expect_error(query->cause(), Code::peer_lost, {"node was lost"});
-  EXPECT_FALSE(at(0).is_let_go(1));
   say(1, 0, 1);  // too late
   EXPECT_TRUE(node(0).released.empty());
 }
@@ -380,10 +377,9 @@ TEST_F(IdleLinks, of_a_node_that_is_removed_are_forgotten) {
 TEST_F(IdleLinks, of_a_drained_node_are_let_go_for_good) {
   agree();
   at(0).drain(1);
-  EXPECT_TRUE(at(0).is_let_go(1));
-  EXPECT_FALSE(at(0).on_peer_lost(1, kGone)) << "for the first reason";
-  EXPECT_TRUE(at(0).is_let_go(1));
-  EXPECT_TRUE(at(0).on_peer_lost(1, kGone)) << "and the second";
+  EXPECT_TRUE(at(0).is_drained(1));
+  EXPECT_FALSE(at(0).on_peer_lost(1, kGone)) << "it rests";
+  EXPECT_TRUE(at(0).is_drained(1)) << "still";
 }
 
 // --- until the answer has come, the peer is there: what it says counts, and what is to be said to it is kept
@@ -455,7 +451,7 @@ class IdleLinksAndTheirIssuer : public testing::Test {
     EXPECT_FALSE(cluster_[0].on_peer_lost(1, kGone));
     EXPECT_FALSE(here().on_peer_lost(0, kGone));
   }
-  QueryTable& here() { return cluster_[1]; }
+  Table& here() { return cluster_[1]; }
   QueryCluster cluster_{3, true, kIdling};
   QueryId id_ = cluster_[0].begin();
 };

@@ -389,6 +389,10 @@ class PeersTest : public testing::Test {
     (void)peers_.on(1, Event::admitted);
     (void)peers_.on(1, Event::up, incarnation);
   }
+  void rests() {
+    (void)peers_.on(1, Event::agreed);
+    EXPECT_EQ(peers_.on(1, Event::ends).now.state, PeerState::parted);
+  }
   Peers::Return opens() { return peers_.on(1, Event::opened).returned; }
   void expect_lost(uint64_t incarnation) {
     test::expect_error(peers_.check_process(1, incarnation), Code::configuration_mismatch,
@@ -403,14 +407,14 @@ class PeersTest : public testing::Test {
 
 TEST_F(PeersTest, lose_a_process_whose_link_was_let_go_when_another_one_joins) {
   joins(7);
-  EXPECT_EQ(peers_.on(1, Event::let_go).after, PeerState::parted);
+  rests();
   EXPECT_TRUE(test::is_ok(peers_.check_process(1, 7)));
   joins(8);
   expect_lost(7);
-  (void)peers_.on(1, Event::let_go);
+  rests();
   joins(8);
   EXPECT_TRUE(test::is_ok(peers_.check_process(1, 8))) << "it is the same one";
-  EXPECT_EQ(peers_.on(1, Event::refused).after, PeerState::linked) << "it is linked";
+  EXPECT_EQ(peers_.on(1, Event::refused).now.state, PeerState::linked) << "it is linked";
 }
 
 TEST_F(PeersTest, tell_of_a_process_once_it_is_linked_on_both_sides) {
@@ -426,7 +430,7 @@ TEST_F(PeersTest, tell_of_a_process_once_it_is_linked_on_both_sides) {
 TEST_F(PeersTest, tell_nothing_of_a_process_that_comes_back_from_rest) {
   joins(7);
   (void)opens();
-  (void)peers_.on(1, Event::let_go);
+  rests();
   EXPECT_FALSE(peers_.is_present(1));
   joins(7);
   EXPECT_EQ(opens(), Peers::Return::from_rest);
@@ -434,27 +438,51 @@ TEST_F(PeersTest, tell_nothing_of_a_process_that_comes_back_from_rest) {
 
 TEST_F(PeersTest, tell_of_a_node_that_was_lost_while_it_rested) {
   joins(7);
-  (void)peers_.on(1, Event::let_go);
-  EXPECT_EQ(peers_.on(1, Event::refused).after, PeerState::lost);
+  rests();
+  EXPECT_EQ(peers_.on(1, Event::refused).now.state, PeerState::lost);
   expect_lost(7);
   joins(8);
   EXPECT_EQ(opens(), Peers::Return::again);
 }
 
+TEST_F(PeersTest, lose_a_process_whose_link_ends_before_both_have_agreed_that_it_rests) {
+  joins(7);
+  EXPECT_EQ(peers_.on(1, Event::asked).now.state, PeerState::asked);
+  EXPECT_EQ(peers_.on(1, Event::stays).now.state, PeerState::linked);
+  (void)peers_.on(1, Event::asked);
+  EXPECT_EQ(peers_.on(1, Event::ends).now.state, PeerState::lost);
+  expect_lost(7);
+  EXPECT_EQ(peers_.on(1, Event::agreed).now.state, PeerState::lost) << "it comes too late";
+}
+
+TEST_F(PeersTest, give_each_change_a_later_version) {
+  const PeerView free = peers_.view(2);
+  EXPECT_EQ(free.state, PeerState::none);
+  EXPECT_TRUE(test::is_ok(peers_.add(2, "127.0.0.1:3")));
+  const PeerView ordered = peers_.view(2);
+  EXPECT_EQ(ordered.state, PeerState::apart) << "queries may contain it at once";
+  EXPECT_GT(ordered.version, free.version);
+  const PeerView added = peers_.on(2, Event::added).now;
+  const PeerView linked = peers_.on(2, Event::up, 9).now;
+  EXPECT_GT(added.version, ordered.version);
+  EXPECT_GT(linked.version, added.version);
+  EXPECT_EQ(linked.incarnation, 9u);
+}
+
 TEST_F(PeersTest, keep_a_drained_node_drained_until_it_is_removed) {
   joins(7);
   (void)peers_.on(1, Event::drained);
-  EXPECT_EQ(peers_.on(1, Event::lost, 7).after, PeerState::drained);
+  EXPECT_EQ(peers_.on(1, Event::lost, 7).now.state, PeerState::drained);
   EXPECT_TRUE(peers_.has(1));
   EXPECT_FALSE(peers_.is_member(1));
   EXPECT_TRUE(test::is_ok(peers_.remove(1)));
   EXPECT_FALSE(peers_.has(1));
-  EXPECT_EQ(peers_.on(1, Event::removed).after, PeerState::none);
+  EXPECT_EQ(peers_.on(1, Event::removed).now.state, PeerState::none);
   test::expect_error(peers_.add(1, "127.0.0.1:3"), Code::wrong_state, {"node_removed"});
   (void)peers_.on(1, Event::freed);
   EXPECT_TRUE(test::is_ok(peers_.add(1, "127.0.0.1:3")));
   EXPECT_EQ(peers_.address(1), "") << "the order has not come";
-  EXPECT_EQ(peers_.on(1, Event::added).after, PeerState::apart);
+  EXPECT_EQ(peers_.on(1, Event::added).now.state, PeerState::apart);
   EXPECT_EQ(peers_.address(1), "127.0.0.1:3");
   expect_lost(7);
   joins(8);

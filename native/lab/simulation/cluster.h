@@ -42,22 +42,19 @@ struct RememberingObserver : session::Observer {
   void on_message(uint32_t from, std::span<const std::byte> bytes) override {
     messages.push_back({from, {bytes.begin(), bytes.end()}});
   }
-  bool on_peer_lost(uint32_t node, const Status& cause) override {
+  void on_peer_lost(uint32_t node, const session::PeerView&, const Status& cause) override {
     lost.push_back(node);
     causes.push_back(cause);
-    return true;
   }
-  bool on_peer_left(uint32_t node) override {
-    left.push_back(node);
-    return true;
-  }
-  void on_peer_joined(uint32_t node, uint64_t) override { joined.push_back(node); }
+  void on_peer_left(uint32_t node, const session::PeerView&) override { left.push_back(node); }
+  void on_let_go(uint32_t, const session::PeerView&) override {}
+  void on_peer_joined(uint32_t node, const session::PeerView&) override { joined.push_back(node); }
   void on_peer_returned(uint32_t node, session::Peers::Return) override {
     returned.push_back(node);
   }
-  LetGo on_letting_go(uint32_t) override { return LetGo::drained; }
-  void on_let_go(uint32_t) override {}
-  void on_node_removed(uint32_t) override {}
+  bool is_drained(uint32_t) const override { return true; }
+  void on_drained(uint32_t) override {}
+  void on_node_removed(uint32_t, const session::PeerView&) override {}
   void on_number_free(uint32_t) override {}
   void on_links_changed() override {}
   void on_tick(base::Nanoseconds) override { ++ticks; }

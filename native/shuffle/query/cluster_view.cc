@@ -24,8 +24,7 @@ ClusterView::ClusterView(ClusterShape shape)
       there_(node_count()),
       drained_(node_count()) {
   for (uint32_t n = 0; n < node_count(); ++n) {
-    nodes_[n].incarnation = shape_.nodes[n].incarnation;
-    if (incarnation(n) != 0) become(n, NodeState::there);
+    adopt(n, shape_.nodes[n].peer);
   }
 }
 
@@ -48,7 +47,7 @@ bool ClusterView::may_live(const QueryId& id) const {
 }
 
 Status ClusterView::loss(uint32_t node) const {
-  if (state(node) == NodeState::lost) return nodes_[node].loss;
+  if (is_lost(node)) return nodes_[node].loss;
   return base::error(Code::peer_lost, "{} is missing: it {}", name(node),
                      is_wanted_for_good(node)
                          ? "has not come back since this node opened its session"
@@ -65,50 +64,27 @@ Status ClusterView::why_not_in(const QueryId& id, uint32_t node) const {
       .of_node(node);
 }
 
-void ClusterView::become(uint32_t node, NodeState state) noexcept {
+void ClusterView::adopt(uint32_t node, const session::PeerView& now) noexcept {
   Node& of = nodes_[node];
-  of.state = state;
+  if (now.version < of.peer.version) return;
+  of.peer = now;
   of.idle_since.reset();
-  if (state != NodeState::lost) of.loss = Status();
+  if (!is_lost(node)) of.loss = Status();
   there_.set(node, is_there(node));
 }
 
-void ClusterView::on(uint32_t node, Event event) noexcept {
-  switch (event) {
-    case Event::added:
-      if (!is_there(node) && !is_to_come(node) && !is_wanted_for_good(node))
-        become(node, NodeState::to_come);
-      break;
-    case Event::removed:
-      if (!is_there(node)) become(node, NodeState::missing);
-      break;
-    case Event::asked:
-      become(node, NodeState::asked);
-      break;
-    case Event::stays:
-      become(node, NodeState::there);
-      break;
-    case Event::agreed:
-      become(node, NodeState::agreed);
-      break;
-    case Event::ends:
-      become(node, NodeState::parted);
-      break;
-  }
-}
-
 // A query that was begun before a node was linked may have waited for just that, unless the node is wanted for good.
-void ClusterView::join(uint32_t node, uint64_t new_incarnation, uint64_t begun) noexcept {
-  become(node, NodeState::there);
-  nodes_[node].incarnation = new_incarnation;
+void ClusterView::join(uint32_t node, const session::PeerView& now, uint64_t begun) noexcept {
+  adopt(node, now);
   if (is_wanted_for_good(node)) nodes_[node].begun_before = begun;
 }
 
-void ClusterView::lose(uint32_t node, Status cause, uint64_t begun) noexcept {
+void ClusterView::lose(uint32_t node, const session::PeerView& now, Status cause,
+                       uint64_t begun) noexcept {
   // That it is drained then is not why it is lost.
-  if (state(node) != NodeState::lost) nodes_[node].loss = std::move(cause);
-  become(node, NodeState::lost);
+  if (!is_lost(node)) nodes_[node].loss = std::move(cause);
   nodes_[node].begun_before = begun;
+  adopt(node, now);
 }
 
 void ClusterView::set_drain(uint32_t node, DrainStage stage) noexcept {

@@ -1,15 +1,5 @@
-// ClusterView: the cluster as queries see it: its nodes and their workers, one record for each node, and whether queries may
-// contain it.
-//
-//             added              joined             asked              agreed              ends
-//    missing --------> to_come ---------> there ------------> asked ------------> agreed ---------> parted
-//                         ^                ^  ^ \              |  |               ^    |              |
-//                         |                |  |  \             |  |               |    |              |
-//                         |  added         |  |   +---- agreed (the peer has asked) ---+              |
-//                         |                |  +------ stays ---+                  joined, from each   |
-//                        lost              +----------------------------------------------------------+
-//
-//    lost, removed: from each of these. What is there stays there when its number is taken away, until its link is lost
+// ClusterView: the cluster as queries see it: its nodes and their workers, one record for each node. What a node is they know
+// from the latest view that they were given (session/peer_view.h), in turn with its messages.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +12,11 @@
 #include "base/clock.h"
 #include "faro/query.h"
 #include "faro/status.h"
+#include "session/peer_view.h"
 
 namespace faro::shuffle {
+
+using session::PeerState;
 
 /// What queries know of a node when the session has opened.
 struct ClusterNode {
@@ -32,7 +25,7 @@ struct ClusterNode {
   uint32_t worker_count = 0;
   /// A query that needs it while it is not linked fails; else the query has it linked, and waits (session/topology.h).
   bool wanted_for_good = true;
-  uint64_t incarnation = 0;  // 0: it is not linked
+  session::PeerView peer;
 };
 
 struct ClusterShape {
@@ -40,16 +33,6 @@ struct ClusterShape {
   std::vector<ClusterNode> nodes;  // by number
   /// Those of a query, and of a shuffle, for which none are named; none: they have to be named.
   std::vector<uint32_t> default_workers;
-};
-
-enum class NodeState : uint8_t {
-  missing,  // this node was not told of it; or it is wanted for good, and has not come yet
-  to_come,  // it is a member, and not linked: a query that needs it has it linked
-  there,    // it is linked, or the own node
-  asked,  // it is linked, but nothing may be sent to it: it was asked whether the link is to be let go
-  agreed,  // it is to come again: both have agreed to let the link go, which has not ended yet
-  parted,  // it is to come, and its process is known: the link was let go. It may have ended since
-  lost,    // its process does not come back
 };
 
 /// How far a node is drained (drains.h).
@@ -90,8 +73,8 @@ class ClusterView {
   // --- what nodes are
 
   /// That of the process which is linked, or was last; 0: none was.
-  uint64_t incarnation(uint32_t node) const { return nodes_[node].incarnation; }
-  NodeState state(uint32_t node) const { return nodes_[node].state; }
+  uint64_t incarnation(uint32_t node) const { return nodes_[node].peer.incarnation; }
+  PeerState state(uint32_t node) const { return nodes_[node].peer.state; }
   /// Another incarnation of its issuer is another life: all its queries ended with it.
   bool is_of_this_life(const QueryId& id) const {
     return id.issuer < node_count() && id.incarnation == incarnation(id.issuer);
@@ -99,23 +82,24 @@ class ClusterView {
   /// Whether its issuer is there, and the process that has begun it; or is to come, and may be.
   bool may_live(const QueryId& id) const;
   /// It is linked, or the own node.
-  bool is_there(uint32_t node) const {
-    return state(node) == NodeState::there || state(node) == NodeState::asked;
-  }
+  bool is_there(uint32_t node) const { return state(node) == PeerState::linked || is_held(node); }
   /// It is a member, and not linked, or not for long: a query that needs it has it linked.
   bool is_to_come(uint32_t node) const {
-    return state(node) == NodeState::to_come || is_parted(node);
+    return (state(node) == PeerState::apart && !is_wanted_for_good(node)) || is_parted(node);
   }
   /// It is to come, but its process is known.
   bool is_parted(uint32_t node) const {
-    return state(node) == NodeState::agreed || state(node) == NodeState::parted;
+    return state(node) == PeerState::agreed || state(node) == PeerState::parted;
   }
-  bool is_held(uint32_t node) const { return state(node) == NodeState::asked; }
+  bool is_lost(uint32_t node) const {
+    return state(node) == PeerState::lost || state(node) == PeerState::drained;
+  }
+  bool is_held(uint32_t node) const { return state(node) == PeerState::asked; }
   /// A query that needs it waits, and what is to be said to it is kept.
   bool is_out_of_reach(uint32_t node) const { return is_to_come(node) || is_held(node); }
   /// This node was not told of it, or not of the process that has the number now.
   bool is_unknown(uint32_t node) const {
-    return node < node_count() && !is_wanted_for_good(node) && state(node) == NodeState::missing;
+    return node < node_count() && state(node) == PeerState::none;
   }
   /// Those that are linked, and the own node. In order.
   const std::vector<uint32_t>& there() const { return there_.all(); }
@@ -126,20 +110,12 @@ class ClusterView {
 
   // --- what happens to them
 
-  enum class Event : uint8_t {
-    added,    // its number was given to it
-    removed,  // its number was taken from it
-    asked,    // it was asked whether its link is to be let go
-    stays,    // its link does
-    agreed,   // both have agreed to let it go
-    ends,     // such a link
-  };
-  /// The transitions that need nothing but their name. `join` and `lose` are the others. Needs no memory.
-  void on(uint32_t node, Event event) noexcept;
-  /// It is linked. `begun`: how many queries this node had begun by then.
-  void join(uint32_t node, uint64_t new_incarnation, uint64_t begun) noexcept;
-  /// It is lost. `begun`: as for `join`.
-  void lose(uint32_t node, Status cause, uint64_t begun) noexcept;
+  /// A later view of it counts from now on. Needs no memory.
+  void adopt(uint32_t node, const session::PeerView& now) noexcept;
+  /// A new process of it is linked; `begun`: how many queries this node had begun by then.
+  void join(uint32_t node, const session::PeerView& now, uint64_t begun) noexcept;
+  /// It is lost, or drained; `begun`: those that this node had begun by then.
+  void lose(uint32_t node, const session::PeerView& now, Status cause, uint64_t begun) noexcept;
 
   // --- what others keep of them
 
@@ -161,18 +137,15 @@ class ClusterView {
 
  private:
   struct Node {
-    NodeState state = NodeState::missing;
+    session::PeerView peer;
     DrainStage drain = DrainStage::none;
     bool has_released_former = false;
-    uint64_t incarnation = 0;
     // The last query begun here that cannot contain the process which is there now.
     uint64_t begun_before = 0;
     Status loss;  // of one that is lost
     std::optional<base::Nanoseconds> idle_since;
     std::map<uint32_t, uint64_t> released_by;
   };
-
-  void become(uint32_t node, NodeState state) noexcept;
 
   const ClusterShape shape_;
   std::vector<Node> nodes_;  // by number

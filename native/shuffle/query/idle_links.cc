@@ -62,14 +62,14 @@ void IdleLinks::tick(Outbound& out) {
 void IdleLinks::expire(Outbound& out) {
   ClusterView& cluster = context_.cluster;
   for (uint32_t peer = 0; peer < cluster.node_count(); ++peer) {
-    const NodeState state = cluster.state(peer);
-    if (state != NodeState::asked && state != NodeState::agreed) continue;
+    const PeerState state = cluster.state(peer);
+    if (state != PeerState::asked && state != PeerState::agreed) continue;
     std::optional<base::Nanoseconds>& since = cluster.idle_since(peer);
     if (!since || is_unsaid(peer, out)) since = context_.now;
     if (context_.now - *since < times_.limit) continue;
     out.end_link(peer,
                  base::error(Code::protocol_error, "it did not {} within connect.timeout_ms = {}",
-                             state == NodeState::asked
+                             state == PeerState::asked
                                  ? "answer whether the idle link is to be let go"
                                  : "end the idle link, which both nodes had agreed to let go",
                              times_.limit / 1'000'000));
@@ -81,8 +81,7 @@ void IdleLinks::expire(Outbound& out) {
 void IdleLinks::ask(uint32_t peer, Outbound& out) {
   Outbound told;
   told.send(peer, rest(wire::RestStep::ask));
-  if (!hold_(peer, true)) return;
-  context_.cluster.on(peer, ClusterView::Event::asked);
+  if (!take(peer, session::Peers::Event::asked)) return;
   context_.cluster.idle_since(peer) = context_.now;
   out.take(std::move(told));
 }
@@ -95,12 +94,11 @@ bool IdleLinks::hear(uint32_t peer, wire::RestStep step, Outbound& out) {
     case wire::RestStep::yes:
       if (!context_.cluster.is_held(peer)) return false;
       out.let_go.push_back(peer);
-      context_.cluster.on(peer, ClusterView::Event::agreed);
+      (void)take(peer, session::Peers::Event::agreed);
       return false;
     case wire::RestStep::no:
       if (!context_.cluster.is_held(peer)) return false;
-      context_.cluster.on(peer, ClusterView::Event::stays);
-      (void)hold_(peer, false);
+      (void)take(peer, session::Peers::Event::stays);
       return true;
   }
   return false;
@@ -112,18 +110,16 @@ void IdleLinks::answer(uint32_t peer, Outbound& out) {
   no.send(peer, rest(wire::RestStep::no));
   yes.send(peer, rest(wire::RestStep::yes));
   const bool may_rest = !context_.cluster.is_wanted_for_good(peer) && !is_needed(peer);
-  if (may_rest && hold_(peer, true)) {
-    context_.cluster.on(peer, ClusterView::Event::agreed);
-    return out.take(std::move(yes));
-  }
+  if (may_rest && take(peer, session::Peers::Event::agreed)) return out.take(std::move(yes));
   context_.cluster.idle_since(peer).reset();
   out.take(std::move(no));
 }
 
-bool IdleLinks::ends(uint32_t peer) {
-  if (context_.cluster.state(peer) != NodeState::agreed) return false;
-  context_.cluster.on(peer, ClusterView::Event::ends);
-  return true;
+// Whether the link is asked for, held or released now, as the step says.
+bool IdleLinks::take(uint32_t peer, session::Peers::Event step) {
+  const std::optional<session::PeerView> now = rest_(peer, step);
+  if (now) context_.cluster.adopt(peer, *now);
+  return now.has_value();
 }
 
 }  // namespace faro::shuffle

@@ -18,9 +18,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "session/peers.h"
 #include "shuffle/query/known_queries.h"
 #include "shuffle/query/outbound.h"
 #include "shuffle/query/query_context.h"
@@ -31,8 +33,8 @@ namespace faro::shuffle {
 /// How far each link is stands in the record of its node (cluster_view.h). Threads: under the table's lock.
 class IdleLinks {
  public:
-  /// Holds the link to a node, as QueryEnvironment::hold_link says.
-  using Hold = std::function<bool(uint32_t node, bool held)>;
+  /// Does what QueryEnvironment::rest says.
+  using Rest = std::function<std::optional<session::PeerView>(uint32_t, session::Peers::Event)>;
 
   struct Times {
     base::Nanoseconds idle = 0;   // after how long a link is let go; 0: this node asks for none
@@ -40,19 +42,13 @@ class IdleLinks {
   };
 
   /// Both outlive it.
-  IdleLinks(QueryContext& context, const KnownQueries& known, Hold hold, const Times& times)
-      : context_(context), known_(known), hold_(std::move(hold)), times_(times) {}
+  IdleLinks(QueryContext& context, const KnownQueries& known, Rest rest, const Times& times)
+      : context_(context), known_(known), rest_(std::move(rest)), times_(times) {}
 
   /// Asks the peers whose links have been idle for so long. Ends the links of those that owe a step.
   void tick(Outbound& out);
   /// What a peer says. Untrusted. Returns whether it needs a link that this node has asked for: the link is as it was.
   bool hear(uint32_t peer, wire::RestStep step, Outbound& out);
-  /// This node is to end the link with a peer, which has agreed.
-  bool is_let_go(uint32_t peer) const {
-    return context_.cluster.state(peer) == NodeState::agreed && asks(peer);
-  }
-  /// The link with a peer ends. Returns whether both had agreed to that.
-  bool ends(uint32_t peer);
 
  private:
   bool is_needed(uint32_t node) const;
@@ -61,10 +57,11 @@ class IdleLinks {
   void expire(Outbound& out);
   void ask(uint32_t peer, Outbound& out);
   void answer(uint32_t peer, Outbound& out);
+  bool take(uint32_t peer, session::Peers::Event step);
 
   QueryContext& context_;
   const KnownQueries& known_;
-  const Hold hold_;
+  const Rest rest_;
   const Times times_;
 };
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "faro/query.h"
 #include "faro/status.h"
+#include "session/peers.h"
 #include "shuffle/query/drains.h"
 #include "shuffle/query/known_queries.h"
 #include "shuffle/query/link_waits.h"
@@ -37,9 +39,11 @@ class QueryEnvironment {
   virtual void let_go(uint32_t node) = 0;
   /// A query needs a node that is not linked yet. Repeatable.
   virtual void want_link(uint32_t node) = 0;
-  /// Has the link to a node held from now on, so that no rows are sent over it; or no longer. Answers false, and it is not
-  /// held, if it has to stay for a reason that queries do not know. Threads: the network thread.
-  virtual bool hold_link(uint32_t node, bool held) noexcept = 0;
+  /// A step on the way to a link that rests: asked, agreed, or stays (Peers::Event). After the first two the link is held, so that
+  /// no rows are sent over it, after the last no longer. What the node is then; nothing, and the step is not done, if the link
+  /// has to stay for a reason that queries do not know. Threads: the network thread.
+  virtual std::optional<session::PeerView> rest(uint32_t node,
+                                                session::Peers::Event step) noexcept = 0;
   /// Why a node is not linked, as a query that has waited for it in vain is told.
   virtual Status why_unlinked(uint32_t node) const = 0;
 };

@@ -17,7 +17,7 @@ namespace faro::shuffle {
 QueryTable::QueryTable(Shape shape, QueryEnvironment& environment, const QueryTimeouts& timeouts)
     : AbandonedQueries(std::move(shape), environment, timeouts),
       idle_links_(context_, known_,
-                  [this](uint32_t node, bool held) { return environment_.hold_link(node, held); },
+                  [this](uint32_t node, auto step) { return environment_.rest(node, step); },
                   {.idle = timeouts.idle_ns, .limit = timeouts.link_ns}) {}
 
 void QueryTable::show_in(counters::CounterFile& file, base::Nanoseconds now) {
@@ -312,30 +312,28 @@ void QueryTable::on_message(uint32_t from_node, const wire::QueryMessage& messag
   });
 }
 
-bool QueryTable::on_peer_lost(uint32_t node, const Status& why) {
-  bool is_loss = true;
+void QueryTable::on_peer_lost(uint32_t node, const session::PeerView& now, const Status& why) {
   change([&](Outbound& out) {
-    is_loss = !idle_links_.ends(node);
     drains_.on_peer_lost(node);
-    if (is_loss) {
-      const Status cause = why.of_node(node);
-      context_.cluster.lose(node, cause, known_.begun());
-      link_waits_.lose(node);
-      known_.lose(node, cause, out);
-      return true;
+    if (now.state == PeerState::parted) {
+      context_.cluster.adopt(node, now);
+      // Whoever has begun to wait for the node meanwhile could not have another link before.
+      if (!known_.waiting_for(node).empty()) out.wanted.push_back(node);
+      return false;
     }
-    // Whoever has begun to wait for the node meanwhile could not have another link before.
-    if (!known_.waiting_for(node).empty()) out.wanted.push_back(node);
-    return false;
+    const Status cause = why.of_node(node);
+    context_.cluster.lose(node, now, cause, known_.begun());
+    link_waits_.lose(node);
+    known_.lose(node, cause, out);
+    return true;
   });
-  return is_loss;
 }
 
-void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
+void QueryTable::on_peer_joined(uint32_t node, const session::PeerView& now) {
   change([&](Outbound& out) {
     ClusterView& cluster = context_.cluster;
-    const bool is_same = cluster.is_parted(node) && cluster.incarnation(node) == incarnation;
-    cluster.join(node, incarnation, known_.begun());
+    const bool is_same = cluster.is_parted(node) && cluster.incarnation(node) == now.incarnation;
+    cluster.join(node, now, known_.begun());
     if (!is_same) {
       if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
       known_.forget_former_life(node);
@@ -346,10 +344,10 @@ void QueryTable::on_peer_joined(uint32_t node, uint64_t incarnation) {
   });
 }
 
-void QueryTable::on_node_added(uint32_t node) {
+void QueryTable::on_node_added(uint32_t node, const session::PeerView& now) {
   change([&](Outbound& out) {
     drains_.on_node_added(node, out);
-    context_.cluster.on(node, ClusterView::Event::added);
+    context_.cluster.adopt(node, now);
     return false;
   });
 }
@@ -361,9 +359,9 @@ void QueryTable::drain(uint32_t node) {
   });
 }
 
-bool QueryTable::is_let_go(uint32_t node) const {
+bool QueryTable::is_drained(uint32_t node) const {
   const std::lock_guard lock(mutex_);
-  return drains_.is_let_go(node) || idle_links_.is_let_go(node);
+  return drains_.is_let_go(node);
 }
 
 bool QueryTable::is_own_node_released_by(uint32_t peer) const {
@@ -371,7 +369,7 @@ bool QueryTable::is_own_node_released_by(uint32_t peer) const {
   return drains_.is_own_node_released_by(peer);
 }
 
-void QueryTable::on_node_removed(uint32_t node) {
+void QueryTable::on_node_removed(uint32_t node, const session::PeerView& now) {
   change([&](Outbound& out) {
     drains_.forget(node);
     link_waits_.forget(node);
@@ -379,7 +377,7 @@ void QueryTable::on_node_removed(uint32_t node) {
     const Status cause = base::error(Code::peer_lost, "{} was removed from the session of {}",
                                      context_.cluster.name(node), context_.cluster.own_name())
                              .of_node(node);
-    context_.cluster.on(node, ClusterView::Event::removed);
+    context_.cluster.adopt(node, now);
     for (const auto& query : concerned) known_.lose(*query, node, cause, out);
     return !concerned.empty();
   });

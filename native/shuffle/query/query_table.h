@@ -106,22 +106,23 @@ class QueryTable : public AbandonedQueries {
   void end(Query& query, uint32_t worker);
 
   void on_message(uint32_t from_node, const wire::QueryMessage& message);
-  /// `cause` names the peer. Also for a peer that left in order. Returns false if nothing is lost: both sides had agreed to
-  /// let the link go, and it can be made again.
-  bool on_peer_lost(uint32_t node, const Status& cause);
-  /// A node that was lost or missing is there, under this incarnation: queries may contain it, but
-  /// for those that this node uses already. What its former life said of others is forgotten.
-  void on_peer_joined(uint32_t node, uint64_t incarnation);
+  /// Its link has ended. `cause` names the peer. Also for a peer that left in order, and for a drained one. Nothing is lost if it
+  /// is parted now: the link rests, and can be made again.
+  void on_peer_lost(uint32_t node, const session::PeerView& now, const Status& cause);
+  /// A node that was lost or missing is there: queries may contain it, but for those that this node uses already. What its
+  /// former life said of others is forgotten.
+  void on_peer_joined(uint32_t node, const session::PeerView& now);
   void on_tick(base::Nanoseconds now);
 
-  /// A node was added, or was in the list and is not linked: from now on queries may contain it, and have it linked.
-  void on_node_added(uint32_t node);
+  /// A node was added: from now on queries may contain it, and have it linked.
+  void on_node_added(uint32_t node, const session::PeerView& now);
   /// Drains a node, as Nodes::drain says. Repeatable.
   void drain(uint32_t node);
-  bool is_let_go(uint32_t node) const;
+  /// It is drained, and no query of any node that is linked needs it.
+  bool is_drained(uint32_t node) const;
   /// What Drains::is_own_node_released_by answers.
   bool is_own_node_released_by(uint32_t peer) const;
-  void on_node_removed(uint32_t node);
+  void on_node_removed(uint32_t node, const session::PeerView& now);
   /// Fails everything; nothing can begin any more.
   void close(const Status& cause);
 
