@@ -99,7 +99,7 @@ uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_
 StateSizes state_sizes_of_this_build() {
   StateSizes sizes;
   sizes.per_receiver = sizeof(detail::FrameCursor) + sizeof(shuffle::Destination);
-  sizes.per_sender = sizeof(shuffle::Inbox::Stream);
+  sizes.per_sender = sizeof(shuffle::Inbox::SenderQueue);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;
 }

@@ -65,8 +65,8 @@ class CounterFile {
   WorkerCounters& worker(uint32_t local) noexcept {
     return *at<WorkerCounters>(Section::workers, local);
   }
-  Sequenced<Wait>& wait(uint32_t local, uint32_t slot) noexcept {
-    return *at<Sequenced<Wait>>(Section::waits, local * kWaitSlots + slot);
+  Sequenced<WaitRecord>& wait(uint32_t local, uint32_t slot) noexcept {
+    return *at<Sequenced<WaitRecord>>(Section::waits, local * kWaitSlots + slot);
   }
   /// A bit per worker of the cluster.
   std::span<Counter> awaited(uint32_t local, uint32_t slot) noexcept;

@@ -179,7 +179,7 @@ WorkerView CounterView::read_worker(uint32_t local) const {
 
 WaitView CounterView::read_wait(uint32_t slot) const {
   WaitView wait;
-  if (!load(Section::waits, slot, static_cast<Wait&>(wait))) return {};
+  if (!load(Section::waits, slot, static_cast<WaitRecord&>(wait))) return {};
   if (wait.kind != WaitKind::rows) return wait;
   const auto* const words = &at<Counter>(Section::awaited, slot);
   for (uint32_t w = 0; w < header().worker_count; ++w) {

@@ -20,7 +20,7 @@
 namespace faro::counters {
 
 /// One of the things that a worker waits for.
-struct WaitView : Wait {
+struct WaitView : WaitRecord {
   std::vector<uint32_t> awaited;  ///< worker numbers, if it is rows
 };
 

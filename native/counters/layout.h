@@ -24,8 +24,8 @@ enum class Section : uint32_t {
   peers,          ///< Peer, one per node of the cluster
   peer_counters,  ///< PeerCounters, the same
   workers,        ///< WorkerCounters, one per worker of this node
-  waits,          ///< Sequenced<Wait>, kWaitSlots per worker of this node
-  awaited,        ///< as many as waits: a bit per worker of the cluster, see Wait
+  waits,          ///< Sequenced<WaitRecord>, kWaitSlots per worker of this node
+  awaited,        ///< as many as waits: a bit per worker of the cluster, see WaitRecord
   outgoing,  ///< OutgoingCounters: (local worker * workers of the cluster + receiver) * rings + k
   incoming,  ///< IncomingCounters: (local worker * workers of the cluster + sender) * rings + k
   queries,   ///< Sequenced<QueryState>, kQuerySlots
@@ -109,7 +109,7 @@ inline constexpr uint32_t kWaitSlots = 16;
 
 /// Written before a worker sleeps, or after it has tried in vain for a while; none once it
 /// continues. A worker waits for what is in its slots before the first one with none.
-struct Wait {
+struct WaitRecord {
   WaitKind kind = WaitKind::none;
   uint64_t since_ns = 0;
   QueryId query;
@@ -120,7 +120,7 @@ struct Wait {
   uint64_t further = 0;        ///< in the first slot: what else it waits for, without a slot
   uint64_t due_ns = 0;         ///< in a call: when it looks again, or its event loop is told to
 };
-static_assert(sizeof(Wait) == 88 && sizeof(Sequenced<Wait>) == 128);
+static_assert(sizeof(WaitRecord) == 88 && sizeof(Sequenced<WaitRecord>) == 128);
 
 enum class QueryLife : uint64_t {
   none,
@@ -147,8 +147,8 @@ static_assert(sizeof(QueryState) == 96 && sizeof(Sequenced<QueryState>) == 128);
 
 /// The least stride of each section; that of `awaited` grows with the cluster.
 inline constexpr std::array<size_t, kSections> kRecordBytes = {
-    sizeof(Description),      sizeof(NodeCounters),         sizeof(Peer), sizeof(PeerCounters),
-    sizeof(WorkerCounters),   sizeof(Sequenced<Wait>),      64,           sizeof(OutgoingCounters),
+    sizeof(Description),      sizeof(NodeCounters),          sizeof(Peer), sizeof(PeerCounters),
+    sizeof(WorkerCounters),   sizeof(Sequenced<WaitRecord>), 64,           sizeof(OutgoingCounters),
     sizeof(IncomingCounters), sizeof(Sequenced<QueryState>)};
 
 }  // namespace faro::counters

@@ -18,7 +18,7 @@
 #include "base/unique_fd.h"
 #include "faro/status.h"
 #include "links/epoll_reactor.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "links/log_limiter.h"
 #include "tls/credentials.h"
 #include "tls/socket.h"
@@ -66,7 +66,7 @@ class SocketAcceptor {
   static constexpr base::Nanoseconds kPlaceTime = 10'000'000'000;
 
   /// `credentials`: for peers that begin with TLS; null: TLS is refused.
-  SocketAcceptor(EpollReactor& reactor, Listener listener,
+  SocketAcceptor(EpollReactor& reactor, ListeningSocket listener,
                  std::shared_ptr<tls::Credentials> credentials)
       : reactor_(reactor), listener_(std::move(listener)), credentials_(std::move(credentials)) {}
   ~SocketAcceptor() { shut(); }
@@ -124,7 +124,7 @@ class SocketAcceptor {
   void warn(const std::string& peer_address, const std::string& cause);
 
   EpollReactor& reactor_;
-  Listener listener_;
+  ListeningSocket listener_;
   const std::shared_ptr<tls::Credentials> credentials_;
   Host* host_ = nullptr;
   std::list<Waiting> pending_;          // oldest first

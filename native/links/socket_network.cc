@@ -21,7 +21,7 @@ namespace {
 // The most streams that have no handle any more and wait for their peer to close; beyond it the oldest is closed.
 constexpr size_t kLingeringLimit = 256;
 
-std::string with_real_port(const std::string& address, const Listener& listener) {
+std::string with_real_port(const std::string& address, const ListeningSocket& listener) {
   const size_t colon = address.rfind(':');
   if (address.substr(colon + 1) != "0") return address;
   const std::string& bound = listener.address();
@@ -38,13 +38,13 @@ std::string reached(int fd, const std::string& dialled) {
 }
 
 // This node listens there, so the address is numeric and resolves without a name server.
-std::optional<transport::tcp::SocketAddress> source_of(const Listener& listener) {
+std::optional<transport::tcp::SocketAddress> source_of(const ListeningSocket& listener) {
   const auto listening = transport::tcp::resolve(listener.address());
   if (!listening.ok()) return std::nullopt;
   return transport::tcp::source_of(listening.value().front());
 }
 
-bool on_loopback(const Listener& listener) {
+bool on_loopback(const ListeningSocket& listener) {
   const auto listening = transport::tcp::resolve(listener.address());
   return listening.ok() && transport::tcp::is_loopback(listening.value().front());
 }
@@ -54,12 +54,12 @@ bool on_loopback(const Listener& listener) {
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
                                                              const std::string& address) {
   FARO_ASSIGN_OR_RETURN(auto listener,
-                        Listener::bind(settings.listen.empty() ? address : settings.listen));
+                        ListeningSocket::bind(settings.listen.empty() ? address : settings.listen));
   return create(settings, std::move(listener), address);
 }
 
 Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Settings& settings,
-                                                             Listener listener,
+                                                             ListeningSocket listener,
                                                              const std::string& address) {
   FARO_ASSIGN_OR_RETURN(auto credentials, tls::Credentials::load(settings));
   FARO_ASSIGN_OR_RETURN(auto reactor, EpollReactor::create(base::SystemClock::instance()));
@@ -69,7 +69,7 @@ Result<std::unique_ptr<SocketNetwork>> SocketNetwork::create(const base::Setting
                         std::move(credentials), settings.tls == "on"));
 }
 
-SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener,
+SocketNetwork::SocketNetwork(std::unique_ptr<EpollReactor> reactor, ListeningSocket listener,
                              std::string local_address,
                              std::shared_ptr<tls::Credentials> credentials, bool encrypts_data)
     : reactor_(std::move(reactor)),

@@ -12,7 +12,7 @@
 #include "links/control_stream.h"
 #include "links/dial.h"
 #include "links/epoll_reactor.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "links/network.h"
 #include "links/socket_acceptor.h"
 
@@ -30,7 +30,7 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
   /// Makes a network on a socket that listens already; cluster.listen is ignored. `address` and
   /// errors are those of the other create().
   static Result<std::unique_ptr<SocketNetwork>> create(const base::Settings& settings,
-                                                       Listener listener,
+                                                       ListeningSocket listener,
                                                        const std::string& address);
   ~SocketNetwork() override;
 
@@ -61,8 +61,9 @@ class SocketNetwork : public Network, private ControlStream::Owner, private Sock
     base::Nanoseconds until = 0;
   };
 
-  SocketNetwork(std::unique_ptr<EpollReactor> reactor, Listener listener, std::string local_address,
-                std::shared_ptr<tls::Credentials> credentials, bool encrypts_data);
+  SocketNetwork(std::unique_ptr<EpollReactor> reactor, ListeningSocket listener,
+                std::string local_address, std::shared_ptr<tls::Credentials> credentials,
+                bool encrypts_data);
 
   EpollReactor& epoll() override { return *reactor_; }
   void mark_unsettled(std::shared_ptr<ControlStream> stream) override;

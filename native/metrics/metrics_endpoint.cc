@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "transport/tcp/socket_address.h"
 
 namespace faro::metrics {
@@ -51,7 +51,7 @@ Result<ScrapeAccess> ScrapeAccess::load(const base::Settings& settings) {
 
 Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::start(const std::string& address,
                                                                 ScrapeAccess access, Page page) {
-  Result<links::Listener> listener = links::Listener::bind(address);
+  Result<links::ListeningSocket> listener = links::ListeningSocket::bind(address);
   if (!listener.ok()) {
     return base::error(listener.status().code(), "metrics.listen: {}", listener.status().message());
   }

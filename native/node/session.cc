@@ -11,7 +11,7 @@
 #include "base/settings.h"
 #include "base/thread.h"
 #include "faro/nodes.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "links/socket_network.h"
 #include "node/node_core.h"
 #include "node/session_access.h"
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& setti
 // --- Listener
 
 Result<Listener> Listener::bind(const std::string& address) {
-  FARO_ASSIGN_OR_RETURN(auto bound, links::Listener::bind(address));
+  FARO_ASSIGN_OR_RETURN(auto bound, links::ListeningSocket::bind(address));
   std::string name = bound.address();
   return Listener(std::move(bound).take().release(), std::move(name));
 }
@@ -130,10 +130,10 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener li
     const std::string address = listener.address();
     return open_on(
         settings,
-        links::SocketNetwork::create(
-            settings,
-            links::Listener::adopt(base::UniqueFd(SessionAccess::release(listener)), address),
-            session::own_address(settings)),
+        links::SocketNetwork::create(settings,
+                                     links::ListeningSocket::adopt(
+                                         base::UniqueFd(SessionAccess::release(listener)), address),
+                                     session::own_address(settings)),
         cancellation);
   });
 }

@@ -405,7 +405,8 @@ void Roster::add_link(uint32_t peer, bool initiator, std::string address,
 }
 
 // If the peer connects again it gets another link. `rests`: it need not start again before.
-bool Roster::drop_link(uint32_t peer, bool rests) {
+void Roster::drop_link(const links::Link& link, bool rests) {
+  const uint32_t peer = link.place();
   if (rests) {
     wants_.forget(peer);  // whoever wants it now says so after this
     note_unlinked(peer, Status(Code::connect_failed, "no query needed the link: it was let go"));
@@ -413,15 +414,11 @@ bool Roster::drop_link(uint32_t peer, bool rests) {
     retry(peer, Status(Code::connect_failed, "it was lost"));
   }
   const bool came_up = links_.retire(peer);
-  if (phase_ != Phase::open) return came_up;
+  if (phase_ == Phase::opening)
+    (void)peers_.on(peer, Peers::Event::lost, came_up ? link.peer().incarnation : 0);
+  if (phase_ != Phase::open) return;
   resources_.count_lost(peer);
   if (came_up) observer_.on_links_changed();
-  return came_up;
-}
-
-void Roster::drop_link_of_opening(const links::Link& link) {
-  const bool came_up = drop_link(link.place(), false);
-  (void)peers_.on(link.place(), Peers::Event::lost, came_up ? link.peer().incarnation : 0);
 }
 
 void Roster::retry(uint32_t peer, const Status& cause) {
@@ -479,27 +476,26 @@ void Roster::remove_node(uint32_t node) {
 // All that the link had to carry has arrived, or nobody waits for it any more. A link may rest and its node be drained: then
 // this is asked for twice.
 void Roster::let_go(uint32_t node) {
+  const auto end_link = [&](Peers::Event why) {
+    const PeerView now = peers_.on(node, why).now;
+    observer_.on_let_go(node, now);
+    const bool rests = now.state == PeerState::parted;
+    if (!rests) wants_.forget(node);
+    links::Link* const link = links_.find(node);
+    if (link == nullptr) return;
+    link->leave();
+    link->end();
+    drop_link(*link, rests);
+    announce_members(links_, topology_);
+  };
   if (phase_ != Phase::open || peers_.is_drained(node)) return;
   // The node with the lower number ends a link that is to rest.
   const bool rests = peers_.view(node).state == PeerState::agreed && !topology_.dials(node);
-  if (rests) end_link(node, Peers::Event::ends);
+  if (rests) end_link(Peers::Event::ends);
   if (!observer_.is_drained(node)) return;
   // The own node has no link: the others have ended theirs.
-  if (node != topology_.self()) end_link(node, Peers::Event::drained);
+  if (node != topology_.self()) end_link(Peers::Event::drained);
   observer_.on_drained(node);
-}
-
-void Roster::end_link(uint32_t node, Peers::Event why) {
-  const PeerView now = peers_.on(node, why).now;
-  observer_.on_let_go(node, now);
-  const bool rests = now.state == PeerState::parted;
-  if (!rests) wants_.forget(node);
-  links::Link* const link = links_.find(node);
-  if (link == nullptr) return;
-  link->leave();
-  link->end();
-  drop_link(node, rests);
-  announce_members(links_, topology_);
 }
 
 void Roster::fail_link(uint32_t node, const transport::DataLink* link, const Status& cause) {
@@ -539,12 +535,12 @@ void Roster::on_up(links::Link& link) {
 
 void Roster::on_lost(links::Link& link, const Status& cause) {
   if (phase_ == Phase::opening) {
-    if (opening_->on_lost(link, cause)) drop_link_of_opening(link);
+    if (opening_->on_lost(link, cause)) drop_link(link, false);
     return;
   }
   if (phase_ != Phase::open) return;
   if (link.data() == nullptr) {
-    drop_link(link.place(), false);
+    drop_link(link, false);
     note_unlinked(link.place(), cause);
     return log_failure_to_join(limiter_, network_.reactor().clock().now_ns(), topology_,
                                link.place(), cause);
@@ -556,17 +552,17 @@ void Roster::on_lost(links::Link& link, const Status& cause) {
   // The line comes before whoever is told looks for it.
   base::log(rests ? LogLevel::debug : LogLevel::warning, "{}: {}", identity_.name, lost.message());
   observer_.on_peer_lost(link.place(), now, lost);
-  drop_link(link.place(), rests);
+  drop_link(link, rests);
   announce_members(links_, topology_);
 }
 
 void Roster::on_left(links::Link& link) {
-  if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link_of_opening(link);
+  if (phase_ == Phase::opening && opening_->on_left(link)) return drop_link(link, false);
   if (phase_ != Phase::open) return;
   base::log(LogLevel::debug, "{}: {} has left", identity_.name, link.name());
   const PeerView now = peers_.on(link.place(), Peers::Event::ends).now;
   observer_.on_peer_left(link.place(), now);
-  drop_link(link.place(), now.state == PeerState::parted);
+  drop_link(link, now.state == PeerState::parted);
   announce_members(links_, topology_);
 }
 

@@ -91,9 +91,7 @@ class Roster final : public links::Rounds,
 
   void add_link(uint32_t peer, bool initiator, std::string address,
                 std::unique_ptr<links::ControlConnection> connection, const wire::Hello& hello);
-  bool drop_link(uint32_t peer, bool rests);
-  void drop_link_of_opening(const links::Link& link);
-  void end_link(uint32_t node, Peers::Event why);
+  void drop_link(const links::Link& link, bool rests);
   void retry(uint32_t peer, const Status& cause);
   void note_unlinked(uint32_t peer, const Status& cause);
 

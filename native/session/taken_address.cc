@@ -68,7 +68,7 @@ class Question final : private links::Handshake::Owner {
 Status ask_who_listens(const base::Settings& settings, const Status& taken) {
   const std::string& address = own_address(settings);
   auto network = links::SocketNetwork::create(
-      settings, links::Listener::adopt(base::UniqueFd(), address), address);
+      settings, links::ListeningSocket::adopt(base::UniqueFd(), address), address);
   if (!network.ok()) return taken;
   ClusterIdentity identity;
   identity.name = fmt::format("node {} ({})", settings.node, address);

@@ -50,18 +50,18 @@ void DeferredSends::take() noexcept {
   while (flushing_.exchange(true, std::memory_order_seq_cst)) sched_yield();
 }
 
-Status DeferredSends::add(Reactor& reactor, Channel& channel) {
+Status DeferredSends::add(Reactor& reactor, Path& path) {
   if (reactor_ == nullptr) FARO_RETURN_IF_ERROR(open(reactor));
   take();
-  channels_.push_back(&channel);
+  paths_.push_back(&path);
   give();
   flush();  // of those who found the right taken
   return Status::Ok();
 }
 
-void DeferredSends::remove(Channel& channel) noexcept {
+void DeferredSends::remove(Path& path) noexcept {
   take();
-  channels_.erase(std::remove(channels_.begin(), channels_.end(), &channel), channels_.end());
+  paths_.erase(std::remove(paths_.begin(), paths_.end(), &path), paths_.end());
   give();
   flush();
 }
@@ -79,7 +79,7 @@ void DeferredSends::flush() noexcept {
   while (since_.load(std::memory_order_seq_cst) != 0) {
     if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
     since_.store(0, std::memory_order_seq_cst);
-    for (Channel* channel : channels_) channel->send_deferred();
+    for (Path* path : paths_) path->send_deferred();
     give();
   }
 }

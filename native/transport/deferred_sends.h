@@ -1,4 +1,4 @@
-// DeferredSends: the channels of a node that have something to send which may wait a moment.
+// DeferredSends: the paths of a node that have something to send which may wait a moment.
 //
 // Most of what a transfer of 16 KiB costs the kernel is per packet, not per byte. So transfers that have
 // reached the threshold, and read positions, wait for more to go with them: until a worker is about to
@@ -22,9 +22,9 @@ namespace faro::transport {
 
 class DeferredSends {
  public:
-  class Channel {
+  class Path {
    public:
-    virtual ~Channel() = default;
+    virtual ~Path() = default;
     /// Sends what was deferred. Threads: any. Blocks: never.
     virtual void send_deferred() = 0;
   };
@@ -44,9 +44,9 @@ class DeferredSends {
   DeferredSends& operator=(const DeferredSends&) = delete;
 
   /// Threads: network thread. Errors: system_error.
-  Status add(Reactor& reactor, Channel& channel);
-  /// After this no thread touches the channel. Blocks: while another thread flushes, which never waits.
-  void remove(Channel& channel) noexcept;
+  Status add(Reactor& reactor, Path& path);
+  /// After this no thread touches the path. Blocks: while another thread flushes, which never waits.
+  void remove(Path& path) noexcept;
 
   /// D2; flushes if something has waited for too long. Threads: any.
   void note(base::Nanoseconds now) noexcept;
@@ -70,8 +70,8 @@ class DeferredSends {
   std::atomic<base::Nanoseconds> since_{0};  // when the oldest was deferred; 0: nothing is
   std::atomic<bool> armed_{false};           // the timer runs
   std::atomic<base::Nanoseconds> timer_after_{kTimer};  // written by the network thread
-  std::atomic<bool> flushing_{false};                   // the right to use channels_
-  std::vector<Channel*> channels_;
+  std::atomic<bool> flushing_{false};                   // the right to use paths_
+  std::vector<Path*> paths_;
 };
 
 }  // namespace faro::transport

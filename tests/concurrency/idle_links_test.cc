@@ -19,7 +19,7 @@
 
 #include "base/settings.h"
 #include "counters/counter_file.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "links/socket_network.h"
 #include "node/session_access.h"
 #include "ring/futex_waiter.h"
@@ -160,7 +160,7 @@ class IdleLinks : public testing::TestWithParam<std::string> {
     node::NodeEnvironment environment;
     environment.network = std::make_unique<Network>(
         value_of(links::SocketNetwork::create(
-            settings, value_of(links::Listener::bind(cluster_.address(node))),
+            settings, value_of(links::ListeningSocket::bind(cluster_.address(node))),
             session::own_address(settings))),
         more...);
     environment.make_waiter = [] { return std::make_unique<ring::FutexWaiter>(); };

@@ -201,7 +201,7 @@ TEST_F(WhoMayJoin, nodes_from_an_address_from_which_somebody_guesses_all_the_tim
 class Impostor {
  public:
   Impostor(const std::string& address, wire::ControlMessage says)
-      : listener_(links::Listener::bind(address).value()), says_(std::move(says)) {}
+      : listener_(links::ListeningSocket::bind(address).value()), says_(std::move(says)) {}
 
   /// Answers once.
   void answer_one() {
@@ -219,13 +219,13 @@ class Impostor {
   }
 
  private:
-  links::Listener listener_;
+  links::ListeningSocket listener_;
   const wire::ControlMessage says_;
 };
 
 TEST_F(WhoMayJoin, nodes_whose_address_somebody_else_had_before_who_wants_to_end_the_open) {
   ClusterPlan plan(2);
-  { const links::Listener given_up = plan.take_listener(0); }
+  { const links::ListeningSocket given_up = plan.take_listener(0); }
   std::optional<Impostor> impostor;
   impostor.emplace(plan.address(0),
                    wire::encode_refuse({Code::configuration_mismatch, false, "go home"}));
@@ -239,7 +239,7 @@ TEST_F(WhoMayJoin, nodes_whose_address_somebody_else_had_before_who_wants_to_end
 
 TEST_F(WhoMayJoin, nobody_and_what_was_heard_is_reported_at_the_time_limit_as_unverified) {
   ClusterPlan plan(2);
-  { const links::Listener given_up = plan.take_listener(0); }
+  { const links::ListeningSocket given_up = plan.take_listener(0); }
   Impostor impostor(plan.address(0), wire::encode_refuse({Code::internal_error, false, "go home"}));
   Pairs settings = right_;
   settings.emplace_back("connect.timeout_ms", "1500");

@@ -161,7 +161,7 @@ TEST_F(OpeningTrouble, garbage_and_half_handshakes_do_not_keep_the_cluster_from_
 }
 
 TEST_F(OpeningTrouble, a_taken_port_is_named) {
-  auto taken = value_of(links::Listener::bind("127.0.0.1:0"));
+  auto taken = value_of(links::ListeningSocket::bind("127.0.0.1:0"));
   const auto network = links::SocketNetwork::create(
       base::Settings::resolve_without_nodes({}).value(), taken.address());
   ASSERT_FALSE(network.ok());
@@ -232,7 +232,7 @@ TEST_F(OpeningTrouble, the_exact_need_is_checked_when_the_peers_are_known) {
 
 TEST_F(OpeningTrouble, at_the_deadline_the_missing_nodes_and_causes_are_listed) {
   ClusterPlan plan(4, {{"connect.timeout_ms", "2000"}});
-  { const links::Listener closed = plan.take_listener(0); }  // nobody listens there
+  { const links::ListeningSocket closed = plan.take_listener(0); }  // nobody listens there
   expect_error(OpeningNode(plan, 2).status(), Code::connect_failed,
                {"0 of 3 peers linked within connect.timeout_ms = 2000",
                 "node 0 (" + plan.address(0) + "): connect to", "Connection refused",
@@ -261,7 +261,7 @@ TEST_F(OpeningTrouble, a_node_that_starts_after_the_others_gave_up_says_who_is_n
 
 TEST_F(OpeningTrouble, a_slow_starter_is_waited_for) {
   ClusterPlan plan(3);
-  { const links::Listener closed = plan.take_listener(0); }
+  { const links::ListeningSocket closed = plan.take_listener(0); }
   OpeningNode one(plan, 1);
   const OpeningNode two(plan, 2);
   // The late one begins when the others have been refused there for a while: a tick tells.
@@ -283,7 +283,7 @@ TEST_F(OpeningTrouble, nodes_that_are_not_dialled_may_have_port_zero) {
 }
 
 TEST_F(OpeningTrouble, ipv6_works_where_the_machine_has_it) {
-  if (!links::Listener::bind("[::1]:0").ok()) GTEST_SKIP() << "no IPv6 loopback here";
+  if (!links::ListeningSocket::bind("[::1]:0").ok()) GTEST_SKIP() << "no IPv6 loopback here";
   ClusterPlan plan(3, {}, "[::1]");
   for (const char* transport : {"shm", "tcp"}) {
     ClusterPlan each(3, {{"transport", transport}}, "[::1]");

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <thread>
 
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "support/changing_cluster.h"
 #include "support/temporary_folder.h"
 #include "support/watchdog.h"
@@ -50,7 +50,7 @@ Taken take(uint32_t roster) {
   const std::set<uint32_t> there = {0, 1, 2, 3, 4, 5, 6, 7};
   const TemporaryFolder folder;
   // Where the others of the roster listen: nobody may come.
-  links::Listener nobody = value_of(links::Listener::bind(listen_address(0)));
+  links::ListeningSocket nobody = value_of(links::ListeningSocket::bind(listen_address(0)));
   ChangingCluster cluster({{"transport", "tcp"},
                            {"connect.wait_for", "none"},
                            {"ring.bytes", "4096"},

@@ -17,9 +17,9 @@
 #include "contract/transport_pair.h"
 #include "support/expect.h"
 #include "support/fake_fabric.h"
-#include "transport/verbs/channel_map.h"
 #include "transport/verbs/device_watch.h"
 #include "transport/verbs/mending_over.h"
+#include "transport/verbs/path_map.h"
 #include "transport/verbs/progress_exchange.h"
 #include "transport/verbs/verbs_link.h"
 
@@ -27,10 +27,10 @@ namespace faro::test {
 namespace {
 
 using transport::Pulse;
-using transport::verbs::ChannelMap;
-using transport::verbs::ChannelParts;
 using transport::verbs::CompletionPoller;
 using transport::verbs::LinkParts;
+using transport::verbs::PathMap;
+using transport::verbs::PathParts;
 using transport::verbs::RegisteredMemory;
 using transport::verbs::Sharing;
 using transport::verbs::VerbsLink;
@@ -86,15 +86,14 @@ class FakeConnecting {
       : context_(context), side_(side), fabrics_(fabrics.each(nth)), options_(options) {}
 
   Status start(const RegisteredMemory& incoming, const RegisteredMemory& messages) {
-    for (uint32_t channel = 0; channel < fabrics_.size(); ++channel) {
+    for (uint32_t path = 0; path < fabrics_.size(); ++path) {
       auto endpoint =
-          fabric_of(channel).open(side_, *context_.reactor, options_.send_depth,
-                                  {incoming.base(), incoming.bytes(), incoming.remote_key()});
-      FARO_RETURN_IF_ERROR(transport::verbs::post_receives(endpoint->queue_pair(), messages,
-                                                           channel, options_.receives[side_],
-                                                           options_.send_depth));
-      channels_.push_back({std::move(endpoint), options_.inline_bytes, options_.is_like_siw,
-                           !options_.is_like_siw});
+          fabric_of(path).open(side_, *context_.reactor, options_.send_depth,
+                               {incoming.base(), incoming.bytes(), incoming.remote_key()});
+      FARO_RETURN_IF_ERROR(transport::verbs::post_receives(
+          endpoint->queue_pair(), messages, path, options_.receives[side_], options_.send_depth));
+      paths_.push_back({std::move(endpoint), options_.inline_bytes, options_.is_like_siw,
+                        !options_.is_like_siw});
     }
     return {};
   }
@@ -115,19 +114,19 @@ class FakeConnecting {
     memory.takes_immediates = options_.immediates ? 1 : 0;
     return memory;
   }
-  std::vector<ChannelParts> take() { return std::move(channels_); }
+  std::vector<PathParts> take() { return std::move(paths_); }
 
  private:
   // The numbers that the two sides give their ends differ, as with rdma_cm.
-  FakeFabric& fabric_of(uint32_t channel) const {
-    return *fabrics_[side_ == 0 ? channel : fabrics_.size() - 1 - channel];
+  FakeFabric& fabric_of(uint32_t path) const {
+    return *fabrics_[side_ == 0 ? path : fabrics_.size() - 1 - path];
   }
 
   transport::LinkContext& context_;
   const int side_;
   const std::vector<std::shared_ptr<FakeFabric>> fabrics_;
   const Options options_;
-  std::vector<ChannelParts> channels_;
+  std::vector<PathParts> paths_;
 };
 
 class FakeSetup final : public transport::LinkSetup {
@@ -140,7 +139,7 @@ class FakeSetup final : public transport::LinkSetup {
         poller_(std::move(poller)),
         deferred_(std::move(deferred)),
         options_(options),
-        channel_count_(fabrics.count()),
+        path_count_(fabrics.count()),
         connecting_(context, side, fabrics, nth, options) {}
 
   Status start() override {
@@ -150,9 +149,9 @@ class FakeSetup final : public transport::LinkSetup {
     };
     FARO_RETURN_IF_ERROR(make(context_.outgoing.region_bytes(), parts_.outgoing));
     FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), parts_.incoming));
-    FARO_RETURN_IF_ERROR(make(
-        channel_count_ * LinkParts::message_bytes(options_.receives[side_], options_.send_depth),
-        parts_.messages));
+    FARO_RETURN_IF_ERROR(
+        make(path_count_ * LinkParts::message_bytes(options_.receives[side_], options_.send_depth),
+             parts_.messages));
     return connecting_.start(parts_.incoming, parts_.messages);
   }
   Status on_message(std::span<const std::byte>) override { return {}; }
@@ -161,7 +160,7 @@ class FakeSetup final : public transport::LinkSetup {
   bool ready() const override { return connecting_.connected(); }
   std::unique_ptr<transport::DataLink> take() override {
     const wire::VerbsMemory peer = connecting_.peer();
-    parts_.channels = connecting_.take();
+    parts_.paths = connecting_.take();
     parts_.peer_address = peer.address;
     parts_.peer_key = peer.key;
     parts_.send_depth = options_.send_depth;
@@ -183,7 +182,7 @@ class FakeSetup final : public transport::LinkSetup {
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<transport::DeferredSends> deferred_;
   const Options options_;
-  const uint32_t channel_count_;
+  const uint32_t path_count_;
   LinkParts parts_;
   FakeConnecting connecting_;
   Status status_;
@@ -252,7 +251,7 @@ class FakeTransport final : public transport::Transport {
 TransportUnderTest fake(const char* name, const Options& options) {
   return {.name = name, .open = [options](const PairShape& shape) {
             const auto fabrics = std::make_shared<Fabrics>(
-                ChannelMap::count(options.sharing, shape.forth), options.is_like_siw);
+                PathMap::count(options.sharing, shape.forth), options.is_like_siw);
             return ConnectedPair::open(
                 shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
                                        std::make_shared<FakeTransport>(1, fabrics, options)}});
@@ -277,7 +276,7 @@ TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_he
   for (const Sharing sharing : {Sharing::link, Sharing::lane}) {
     const PairShape shape = PairShape::symmetric(2, 1, 4096);
     const Options options{.sharing = sharing};
-    const auto fabrics = std::make_shared<Fabrics>(ChannelMap::count(sharing, shape.forth), false);
+    const auto fabrics = std::make_shared<Fabrics>(PathMap::count(sharing, shape.forth), false);
     auto own = std::make_shared<FakeTransport>(0, fabrics, options);
     FakeDevice& device = own->device();
     auto opened = ConnectedPair::open(
@@ -393,7 +392,7 @@ struct OpenedPair {
 
   explicit OpenedPair(const Options& options = {}, const PairShape& shape = kPair,
                       bool signs = true)
-      : fabrics(std::make_shared<Fabrics>(ChannelMap::count(options.sharing, shape.forth),
+      : fabrics(std::make_shared<Fabrics>(PathMap::count(options.sharing, shape.forth),
                                           options.is_like_siw)) {
     const auto side = [&](int number) {
       return std::make_shared<FakeTransport>(number, fabrics, options);
@@ -502,7 +501,7 @@ class NotedConnecting {
   Status status() const { return {}; }
   bool connected() const { return false; }
   wire::VerbsMemory peer() const { return {}; }
-  std::vector<ChannelParts> take() { return {}; }
+  std::vector<PathParts> take() { return {}; }
 
  private:
   const std::function<void(uint32_t)> told_;

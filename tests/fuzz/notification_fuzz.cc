@@ -31,7 +31,7 @@ constexpr uint32_t kKey = 77;
 constexpr uint64_t kPeerAddress = uint64_t{1} << 40;  // of its region; nobody looks there
 
 /// A queue pair to nowhere: what is posted is looked at and kept until the target completes it.
-class Device final : public transport::verbs::Endpoint {
+class Device final : public transport::verbs::QueuePair {
  public:
   /// Memory that may be sent from, and that may be received into.
   struct Limits {
@@ -160,7 +160,7 @@ class Device final : public transport::verbs::Endpoint {
 class NoEvents final : public transport::verbs::CompletionEvents {
  public:
   int descriptor() const noexcept override { return -1; }
-  transport::verbs::VerbsChannel* next() noexcept override { return nullptr; }
+  transport::verbs::VerbsPath* next() noexcept override { return nullptr; }
 };
 
 class NotificationRun {
@@ -175,7 +175,7 @@ class NotificationRun {
     inline_bytes_ = (shape & 1) != 0 ? 256 : 0;
     acknowledges_writes_ = (shape & 8) != 0;
     end_.context().signs = (shape & 16) != 0;
-    parts.channels = connect(parts);
+    parts.paths = connect(parts);
     parts.peer_address = kPeerAddress;
     parts.peer_key = kKey;
     parts.send_depth = kSendDepth;
@@ -203,7 +203,7 @@ class NotificationRun {
   }
 
   /// Another queue pair, with its receives.
-  std::vector<transport::verbs::ChannelParts> connect(const LinkParts& parts) {
+  std::vector<transport::verbs::PathParts> connect(const LinkParts& parts) {
     auto device =
         std::make_unique<Device>(Device::Limits{{parts.outgoing.base(), parts.outgoing.bytes()},
                                                 {parts.messages.base(), parts.messages.bytes()},
@@ -211,9 +211,9 @@ class NotificationRun {
     device_ = device.get();
     require(post_receives(device->queue_pair(), parts.messages, 0, kReceives, kSendDepth).ok(),
             "receives are posted");
-    std::vector<transport::verbs::ChannelParts> channels;
-    channels.push_back({std::move(device), inline_bytes_, false, acknowledges_writes_});
-    return channels;
+    std::vector<transport::verbs::PathParts> paths;
+    paths.push_back({std::move(device), inline_bytes_, false, acknowledges_writes_});
+    return paths;
   }
 
   // The connection breaks, and there is another one. The peer is somewhere before the last WRITTEN and READ that it might

@@ -20,7 +20,7 @@
 
 #include "base/return_if_error.h"
 #include "base/settings.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "links/socket_network.h"
 #include "session/cluster_identity.h"
 #include "session/membership.h"
@@ -172,12 +172,12 @@ class ClusterPlan {
     for (uint32_t node = 0; node < node_count; ++node) {
       held_.push_back(
           std::make_unique<HeldAddress>(host.empty() ? listen_address(node) : host + ":0"));
-      auto listener = links::Listener::bind(held_.back()->address());
+      auto listener = links::ListeningSocket::bind(held_.back()->address());
       EXPECT_TRUE(is_ok(listener));
       if (!addresses_.empty()) addresses_ += ",";
       addresses_ += listener.value().address();
       each_address_.push_back(listener.value().address());
-      listeners_.push_back(std::make_unique<links::Listener>(std::move(listener.value())));
+      listeners_.push_back(std::make_unique<links::ListeningSocket>(std::move(listener.value())));
     }
   }
 
@@ -212,10 +212,10 @@ class ClusterPlan {
   void amend(std::function<void(uint32_t node, Config&)> amend) { amend_ = std::move(amend); }
 
   /// The listener of a node; once.
-  links::Listener take_listener(uint32_t node) { return std::move(*listeners_[node]); }
+  links::ListeningSocket take_listener(uint32_t node) { return std::move(*listeners_[node]); }
   /// For a node that starts again: one where it listened before, which must be closed.
   void listen_again(uint32_t node) {
-    auto listener = links::Listener::bind(each_address_[node]);
+    auto listener = links::ListeningSocket::bind(each_address_[node]);
     ASSERT_TRUE(is_ok(listener));
     *listeners_[node] = std::move(listener.value());
   }
@@ -243,7 +243,7 @@ class ClusterPlan {
   std::string addresses_;
   std::vector<std::string> each_address_;
   std::vector<std::unique_ptr<HeldAddress>> held_;
-  std::vector<std::unique_ptr<links::Listener>> listeners_;
+  std::vector<std::unique_ptr<links::ListeningSocket>> listeners_;
 };
 
 /// A node of a plan that opens in a thread of its own, and stays open as long as this exists.

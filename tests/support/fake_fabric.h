@@ -29,7 +29,7 @@
 #include "base/unique_fd.h"
 #include "transport/transport.h"
 #include "transport/verbs/completion_poller.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/queue_pair.h"
 
 namespace faro::test {
 
@@ -40,32 +40,32 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
   class Events final : public transport::verbs::CompletionEvents {
    public:
     int descriptor() const noexcept override { return event_.get(); }
-    transport::verbs::VerbsChannel* next() noexcept override {
+    transport::verbs::VerbsPath* next() noexcept override {
       const std::lock_guard lock(mutex_);
-      if (channels_.empty()) {
+      if (paths_.empty()) {
         uint64_t count = 0;
         [[maybe_unused]] const ssize_t got = read(event_.get(), &count, sizeof count);
         return nullptr;
       }
-      auto* const channel = channels_.front();
-      channels_.pop_front();
-      return channel;
+      auto* const path = paths_.front();
+      paths_.pop_front();
+      return path;
     }
-    void add(transport::verbs::VerbsChannel* channel) {
+    void add(transport::verbs::VerbsPath* path) {
       const std::lock_guard lock(mutex_);
-      channels_.push_back(channel);
+      paths_.push_back(path);
       const uint64_t one = 1;
       [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof one);
     }
-    void forget(const void* channel) {
+    void forget(const void* path) {
       const std::lock_guard lock(mutex_);
-      channels_.erase(std::remove(channels_.begin(), channels_.end(), channel), channels_.end());
+      paths_.erase(std::remove(paths_.begin(), paths_.end(), path), paths_.end());
     }
 
    private:
     const base::UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     std::mutex mutex_;
-    std::deque<transport::verbs::VerbsChannel*> channels_;
+    std::deque<transport::verbs::VerbsPath*> paths_;
   };
 
   /// What the peer may write.
@@ -92,8 +92,8 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
   }
 
   /// The queue pair of a side; once. Its owner's reactor hears of a disconnect.
-  std::unique_ptr<transport::verbs::Endpoint> open(int side, transport::Reactor& reactor,
-                                                   uint32_t send_depth, Region region) {
+  std::unique_ptr<transport::verbs::QueuePair> open(int side, transport::Reactor& reactor,
+                                                    uint32_t send_depth, Region region) {
     const std::lock_guard lock(mutex_);
     auto endpoint = std::make_unique<QueuePair>(shared_from_this(), side);
     Side& mine = sides_[side];
@@ -135,7 +135,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
   }
 
  private:
-  class QueuePair final : public transport::verbs::Endpoint {
+  class QueuePair final : public transport::verbs::QueuePair {
    public:
     QueuePair(std::shared_ptr<FakeFabric> fabric, int side)
         : fabric_(std::move(fabric)), side_(side) {
@@ -163,8 +163,8 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     void disconnect() noexcept override { fabric_->disconnect(side_); }
     void set_handler(Handler* handler) noexcept override { handler_ = handler; }
     Handler* handler() const { return handler_; }
-    transport::verbs::VerbsChannel* channel() const {
-      return static_cast<transport::verbs::VerbsChannel*>(queue_.cq_context);
+    transport::verbs::VerbsPath* path() const {
+      return static_cast<transport::verbs::VerbsPath*>(queue_.cq_context);
     }
 
    private:
@@ -285,7 +285,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     work_.notify_one();
   }
 
-  void close(int side, const void* channel) {
+  void close(int side, const void* path) {
     const std::lock_guard lock(mutex_);
     Side& mine = sides_[side];
     mine.alive.reset();
@@ -293,7 +293,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
     mine.receives.clear();
     mine.receive_pieces.clear();
     mine.armed = false;
-    mine.events->forget(channel);
+    mine.events->forget(path);
   }
 
   void run() {
@@ -379,7 +379,7 @@ class FakeFabric : public std::enable_shared_from_this<FakeFabric> {
 
   void complete(Side& side, const Completion& completion) {
     side.completions.push_back(completion);
-    if (std::exchange(side.armed, false)) side.events->add(side.pair->channel());
+    if (std::exchange(side.armed, false)) side.events->add(side.pair->path());
   }
 
   void fault(const char* what) {

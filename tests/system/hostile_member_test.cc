@@ -23,7 +23,7 @@
 #include "base/return_if_error.h"
 #include "contract/frames.h"
 #include "faro/log.h"
-#include "links/listener.h"
+#include "links/listening_socket.h"
 #include "links/socket_network.h"
 #include "node/session_access.h"
 #include "ring/futex_waiter.h"
@@ -494,7 +494,7 @@ Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listen
       auto network,
       links::SocketNetwork::create(
           settings,
-          links::Listener::adopt(base::UniqueFd(SessionAccess::release(listener)), address),
+          links::ListeningSocket::adopt(base::UniqueFd(SessionAccess::release(listener)), address),
           address));
   node::NodeEnvironment environment;
   environment.network = std::move(network);

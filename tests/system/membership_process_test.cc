@@ -112,7 +112,7 @@ int node_process(const Child::Side& test, ClusterPlan& plan, uint32_t node) {
   set_log_level(LogLevel::off);
   for (uint32_t other = 0; other < plan.node_count(); ++other) {
     if (other == node) continue;
-    [[maybe_unused]] const links::Listener inherited =
+    [[maybe_unused]] const links::ListeningSocket inherited =
         plan.take_listener(other);  // would answer for a dead node
   }
   RecordingObserver observer;
@@ -180,7 +180,7 @@ class Processes {
   std::vector<std::string> outcomes() {
     // The listeners that this process still has would accept dials on behalf of dead nodes.
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
-      [[maybe_unused]] const links::Listener closed = plan_.take_listener(node);
+      [[maybe_unused]] const links::ListeningSocket closed = plan_.take_listener(node);
     }
     std::vector<std::string> lines;
     for (auto& child : children_) lines.push_back(child->hear().value_or("ended"));

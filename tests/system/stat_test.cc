@@ -425,7 +425,7 @@ TEST(Explain, says_that_a_link_of_a_query_is_being_mended) {
 
 /// The counters of a node whose worker, of the same number, waits for what is said, with nobody to be linked with yet.
 std::unique_ptr<counters::CounterFile> unlinked_node(const std::string& folder, uint32_t node,
-                                                     const counters::Wait& wait) {
+                                                     const counters::WaitRecord& wait) {
   counters::Shape shape;
   shape.cluster = "c";
   shape.node = node;
@@ -456,8 +456,8 @@ std::string causes_in(const std::string& folder) {
 TEST(Explain, blames_nobody_for_what_waits_for_a_link_that_is_not_made_yet) {
   const QueryId query{0, 1, 1, 0};
   // Worker 1 makes no call, and need not: nothing can come to it.
-  const counters::Wait none{.query = query};
-  counters::Wait wait{.since_ns = 1, .query = query, .in_call = 1, .due_ns = UINT64_MAX};
+  const counters::WaitRecord none{.query = query};
+  counters::WaitRecord wait{.since_ns = 1, .query = query, .in_call = 1, .due_ns = UINT64_MAX};
   for (const auto kind :
        {counters::WaitKind::room, counters::WaitKind::rows, counters::WaitKind::outcome}) {
     SCOPED_TRACE(static_cast<int>(kind));
@@ -498,11 +498,11 @@ TEST(Explain, blames_nobody_for_what_waits_for_a_link_that_is_not_made_yet) {
 // else.
 TEST(Explain, blames_an_event_loop_that_does_not_come_back) {
   TemporaryFolder folder;
-  const counters::Wait wait{.kind = counters::WaitKind::rows,
-                            .since_ns = 1,
-                            .query = {0, 1, 1, 0},
-                            .in_call = 1,
-                            .due_ns = 1};
+  const counters::WaitRecord wait{.kind = counters::WaitKind::rows,
+                                  .since_ns = 1,
+                                  .query = {0, 1, 1, 0},
+                                  .in_call = 1,
+                                  .due_ns = 1};
   const auto zero = unlinked_node(folder.path(), 0, wait);
   counters::set(zero->awaited(0, 0)[0], 2);  // worker 1
   counters::set(zero->peer(1).connected, 1);

@@ -189,7 +189,7 @@ TEST(CounterFile, lanes_on_demand_take_room_when_they_are_used) {
 TEST(CounterFile, shows_what_a_worker_waits_for) {
   TemporaryFolder folder;
   const auto file = make(folder.path());
-  Wait wait;
+  WaitRecord wait;
   wait.kind = WaitKind::rows;
   wait.query = {7, 8, 1, 0};
   wait.stage = 3;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWaitMs = 10'000;  // for a timer of at most kLongestTimer
 
-class CountingChannel final : public DeferredSends::Channel {
+class CountingPath final : public DeferredSends::Path {
  public:
   void send_deferred() override { ++sent; }
   int sent = 0;
@@ -21,10 +21,10 @@ class CountingChannel final : public DeferredSends::Channel {
 class DeferredSendsTimer : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(deferred_.add(reactor_, channel_).ok());
-    channel_.sent = 0;
+    ASSERT_TRUE(deferred_.add(reactor_, path_).ok());
+    path_.sent = 0;
   }
-  void TearDown() override { deferred_.remove(channel_); }
+  void TearDown() override { deferred_.remove(path_); }
 
   void note() { deferred_.note(clock_.now_ns()); }
 
@@ -44,15 +44,15 @@ class DeferredSendsTimer : public testing::Test {
 
   base::ManualClock clock_;
   test::TestReactor reactor_{clock_};
-  CountingChannel channel_;
+  CountingPath path_;
   DeferredSends deferred_;
 };
 
 TEST_F(DeferredSendsTimer, sends_what_every_worker_forgot) {
   turn_without();
-  EXPECT_EQ(channel_.sent, 1);
+  EXPECT_EQ(path_.sent, 1);
   turn_without();
-  EXPECT_EQ(channel_.sent, 2);
+  EXPECT_EQ(path_.sent, 2);
 }
 
 TEST_F(DeferredSendsTimer, takes_twice_as_long_while_workers_flush_by_themselves_up_to_a_limit) {

@@ -68,7 +68,7 @@ TEST(SocketNetwork, tells_peers_the_address_that_its_owner_gives_with_the_port_t
   };
   base::Settings settings;
   settings.tls = "off";
-  auto listener = test::value_of(Listener::bind("127.0.0.1:0"));
+  auto listener = test::value_of(ListeningSocket::bind("127.0.0.1:0"));
   const std::string port = port_of(listener.address());
   const auto given =
       test::value_of(SocketNetwork::create(settings, std::move(listener), "faro.example:0"));

@@ -44,6 +44,22 @@ TEST(QueryChanges, a_node_that_is_told_late_of_a_drain_does_not_release_the_next
   EXPECT_EQ(cluster.nodes[0].released, std::vector<uint32_t>{3});
 }
 
+// Whoever has added the node comes late: it is linked by now.
+TEST(QueryChanges, an_older_view_of_a_node_does_not_take_a_newer_one_back) {
+  QueryCluster cluster(4, true);
+  cluster[0].on_peer_lost(3, kLost);
+  cluster[0].on_node_removed(3);
+  const session::PeerView added = cluster.nodes[0].peers->on(3, session::Peers::Event::added).now;
+  cluster[0].on_peer_joined(3, kNext);
+  cluster[0].QueryTable::on_node_added(3, added);
+  const QueryId id = cluster[0].begin();
+  EXPECT_TRUE(is_ok(cluster[0].declare(id, {0, 1, 6, 7})));
+  EXPECT_TRUE(cluster.nodes[0].wanted.empty()) << "there is a link";
+  cluster[0].on_peer_lost(3, kLost);
+  cluster[0].QueryTable::on_node_added(3, added);
+  expect_error(cluster.use(0, id)->cause(), Code::peer_lost, {});
+}
+
 TEST(QueryChanges, one_that_does_not_know_the_process_releases_whichever_there_is) {
   QueryCluster cluster(2, true);
   QueryMessage released;

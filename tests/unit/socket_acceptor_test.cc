@@ -95,7 +95,7 @@ class ConnectionsThatBegin : public testing::Test, private SocketAcceptor::Host 
  protected:
   ConnectionsThatBegin() {
     set_log_sink([this](LogLevel, std::string_view line) { log_.emplace_back(line); });
-    auto listener = Listener::bind("127.0.0.1:0");
+    auto listener = ListeningSocket::bind("127.0.0.1:0");
     socket_acceptor_.emplace(*reactor_, std::move(*listener), credentials_);
     EXPECT_TRUE(socket_acceptor_->open(this).ok());
   }

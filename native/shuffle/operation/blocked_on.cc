@@ -40,7 +40,7 @@ Outcome BlockedOn::overflow(const QueryId& query) noexcept {
 }
 
 void BlockedOn::collect() noexcept {
-  const counters::Wait& wait = last_.wait;
+  const counters::WaitRecord& wait = last_.wait;
   if (wait.kind == WaitKind::none || wait.kind == WaitKind::condition) return;
   const std::span known(collected_.data(), collected_count_);
   const bool is_known = std::ranges::any_of(known, [&](const Met& met) {

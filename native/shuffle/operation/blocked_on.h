@@ -91,7 +91,7 @@ class BlockedOn {
 
  private:
   struct Met {
-    counters::Wait wait;
+    counters::WaitRecord wait;
     const AwaitedSenders* senders = nullptr;  // if it is rows
     ShuffleCounts* shuffle = nullptr;         // whose rows or room it is
     BlockedCounts ShuffleCounts::*side = nullptr;

@@ -42,7 +42,7 @@ void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
   Binding& binding = ring.slots[view.header.slot];
   // The slot may still be bound: its last query failed before it could finish.
   if (binding.state == Binding::State::bound)
-    inboxes_.unbind(binding.inbox->stream(ring.sender), Binding::State::discard);
+    inboxes_.unbind(binding.inbox->queue(ring.sender), Binding::State::discard);
   binding = Binding{Binding::State::discard, nullptr};
 
   const QueryId id = to_id(open.query);
@@ -87,7 +87,7 @@ void Dispatch::fail_stage(Inbox& inbox, std::string why) {
 
 void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,
                     RowFormat format) {
-  Inbox::Stream& stream = inbox.stream(ring.sender);
+  Inbox::SenderQueue& queue = inbox.queue(ring.sender);
   if (!inbox.is_sender(ring.sender)) {
     fail_stage(inbox, fmt::format("worker {} sends in stage {}, but worker {} opened it without "
                                   "that sender",
@@ -97,16 +97,16 @@ void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenP
                                   "expects {}",
                                   open.stage, ring.sender, open.row_bytes, worker_.number,
                                   inbox.row_bytes));
-  } else if (stream.bound || stream.finish_seen) {
+  } else if (queue.bound || queue.finish_seen) {
     fail_ring(worker_, ring, "stage {} of query {} opened twice", open.stage,
               inbox.query()->id.to_string());
   } else {
-    stream.bound = true;
-    stream.ring = &ring;
-    stream.slot = slot;
-    stream.row_bytes = open.row_bytes;
-    stream.opened = open;
-    stream.format = format.digest;
+    queue.bound = true;
+    queue.ring = &ring;
+    queue.slot = slot;
+    queue.row_bytes = open.row_bytes;
+    queue.opened = open;
+    queue.format = format.digest;
     if (inbox.heard.digest == 0) inbox.heard = std::move(format);
     ring.slots[slot] = Binding{Binding::State::bound, &inbox};
   }
@@ -126,18 +126,18 @@ void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
 void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameView& view) {
   wire::FinishPayload finish;
   std::memcpy(&finish, view.payload, sizeof finish);
-  Inbox::Stream& stream = inbox.stream(ring.sender);
-  if (finish.row_count != stream.rows_received) {
+  Inbox::SenderQueue& queue = inbox.queue(ring.sender);
+  if (finish.row_count != queue.rows_received) {
     worker_.queries.fail_by_sender(
         *inbox.query(), ring.sender_node,
         base::error(Code::query_failed,
                     "stage {}: worker {} sent {} rows to worker {}, but {} arrived", inbox.stage(),
-                    ring.sender, finish.row_count, worker_.number, stream.rows_received)
+                    ring.sender, finish.row_count, worker_.number, queue.rows_received)
             .of_stage(inbox.stage()));
   }
-  stream.finish_seen = true;
-  if (stream.ends()) inboxes_.finish(inbox, stream);
-  stream.bound = false;
+  queue.finish_seen = true;
+  if (queue.ends()) inboxes_.finish(inbox, queue);
+  queue.bound = false;
 }
 
 void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
@@ -151,15 +151,14 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
     return;
   }
   Inbox& inbox = *binding.inbox;
-  Inbox::Stream& stream = inbox.stream(ring.sender);
+  Inbox::SenderQueue& queue = inbox.queue(ring.sender);
   const uint64_t rows = view.header.row_count;
   const bool whole = view.header.kind == wire::FrameKind::data;
-  const bool fits = !whole ? rows <= 1
-                    : stream.row_bytes != 0
-                        ? rows * stream.row_bytes == view.payload_bytes()
-                        : rows * sizeof(wire::RowLength) <= view.payload_bytes();
+  const bool fits = !whole                 ? rows <= 1
+                    : queue.row_bytes != 0 ? rows * queue.row_bytes == view.payload_bytes()
+                                           : rows * sizeof(wire::RowLength) <= view.payload_bytes();
   if (!fits) {
-    fail_ring(worker_, ring, "{} rows of {} bytes in a frame of {}", rows, stream.row_bytes,
+    fail_ring(worker_, ring, "{} rows of {} bytes in a frame of {}", rows, queue.row_bytes,
               view.payload_bytes());
     return;
   }
@@ -170,10 +169,10 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
   node->kind = view.header.kind;
   node->sender = ring.sender;
   node->row_count = view.header.row_count;
-  node->row_bytes = stream.row_bytes;
+  node->row_bytes = queue.row_bytes;
   node->payload_bytes = view.payload_bytes();
   node->payload = view.payload;
-  stream.rows_received += rows;
+  queue.rows_received += rows;
   ring.append(node);
   inbox.append(node);
 }

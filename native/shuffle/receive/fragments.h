@@ -14,15 +14,16 @@ class Fragments {
   Fragments(const WorkerContext& worker, Operation& operation, ReceivedFrames& frames)
       : worker_(worker), operation_(operation), frames_(frames) {}
 
-  /// Takes the fragments that a stream has. Answers the finished row as a frame of its own; null if the next one has not come, or
+  /// Takes the fragments that a queue has. Answers the finished row as a frame of its own; null if the next one has not come, or
   /// has no room, or the query has failed.
-  FrameNode* assemble(Inbox& inbox, Inbox::Stream& stream);
+  FrameNode* assemble(Inbox& inbox, Inbox::SenderQueue& queue);
 
  private:
-  bool continues_row(const Inbox& inbox, const Inbox::Stream& stream, const FrameNode& node) const;
-  bool make_room(Inbox& inbox, Inbox::Stream& stream, const FrameNode& node);
-  bool append_first(Inbox& inbox, Inbox::Stream& stream);
-  FrameNode* finish_row(Inbox::Stream& stream, uint32_t sender);
+  bool continues_row(const Inbox& inbox, const Inbox::SenderQueue& queue,
+                     const FrameNode& node) const;
+  bool make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNode& node);
+  bool append_first(Inbox& inbox, Inbox::SenderQueue& queue);
+  FrameNode* finish_row(Inbox::SenderQueue& queue, uint32_t sender);
 
   const WorkerContext& worker_;
   Operation& operation_;

@@ -5,25 +5,25 @@
 
 namespace faro::shuffle {
 
-Inbox::Stream& Inbox::stream(uint32_t sender) {
-  auto& group = streams_[sender / kGroup];
+Inbox::SenderQueue& Inbox::queue(uint32_t sender) {
+  auto& group = queues_[sender / kGroup];
   if (group == nullptr) {
     received_->make(sender);
-    group = std::make_unique<std::array<Stream, kGroup>>();
+    group = std::make_unique<std::array<SenderQueue, kGroup>>();
   }
   return (*group)[sender % kGroup];
 }
 
-const Inbox::Stream* Inbox::find(uint32_t sender) const noexcept {
-  const auto& group = streams_[sender / kGroup];
+const Inbox::SenderQueue* Inbox::find(uint32_t sender) const noexcept {
+  const auto& group = queues_[sender / kGroup];
   return group == nullptr ? nullptr : &(*group)[sender % kGroup];
 }
 
 std::vector<uint32_t> Inbox::unopened_senders() const {
   std::vector<uint32_t> unopened;
   for (const uint32_t sender : *senders) {
-    const Stream* const stream = find(sender);
-    if (stream == nullptr || (!stream->bound && !stream->finish_seen)) unopened.push_back(sender);
+    const SenderQueue* const queue = find(sender);
+    if (queue == nullptr || (!queue->bound && !queue->finish_seen)) unopened.push_back(sender);
   }
   return unopened;
 }
@@ -33,46 +33,46 @@ bool Inbox::is_sender(uint32_t worker) const {
          std::find(senders->begin(), senders->end(), worker) != senders->end();
 }
 
-void Inbox::activate(Stream& stream) noexcept {
-  stream.active = true;
-  stream.next_active = nullptr;
-  (last_active_ != nullptr ? last_active_->next_active : first_active_) = &stream;
-  last_active_ = &stream;
+void Inbox::activate(SenderQueue& queue) noexcept {
+  queue.active = true;
+  queue.next_active = nullptr;
+  (last_active_ != nullptr ? last_active_->next_active : first_active_) = &queue;
+  last_active_ = &queue;
 }
 
-void Inbox::deactivate(Stream& stream) noexcept {
-  Stream* before = nullptr;
-  for (Stream* s = first_active_; s != &stream; s = s->next_active) before = s;
-  (before != nullptr ? before->next_active : first_active_) = stream.next_active;
-  if (last_active_ == &stream) last_active_ = before;
-  stream.active = false;
-  stream.next_active = nullptr;
+void Inbox::deactivate(SenderQueue& queue) noexcept {
+  SenderQueue* before = nullptr;
+  for (SenderQueue* s = first_active_; s != &queue; s = s->next_active) before = s;
+  (before != nullptr ? before->next_active : first_active_) = queue.next_active;
+  if (last_active_ == &queue) last_active_ = before;
+  queue.active = false;
+  queue.next_active = nullptr;
 }
 
 void Inbox::append(FrameNode* node) noexcept {
-  Stream& stream = *find(node->sender);
+  SenderQueue& queue = *find(node->sender);
   node->next = nullptr;
-  (stream.last != nullptr ? stream.last->next : stream.first) = node;
-  stream.last = node;
-  if (!stream.active) activate(stream);
+  (queue.last != nullptr ? queue.last->next : queue.first) = node;
+  queue.last = node;
+  if (!queue.active) activate(queue);
 }
 
-FrameNode* Inbox::pop(Stream& stream) noexcept {
-  FrameNode* node = stream.first;
-  stream.first = node->next;
-  if (stream.first == nullptr) stream.last = nullptr;
-  if (stream.last_spilled == node) stream.last_spilled = nullptr;
+FrameNode* Inbox::pop(SenderQueue& queue) noexcept {
+  FrameNode* node = queue.first;
+  queue.first = node->next;
+  if (queue.first == nullptr) queue.last = nullptr;
+  if (queue.last_spilled == node) queue.last_spilled = nullptr;
   node->next = nullptr;
-  // To the end of the list, or out of it: streams take turns. Popping the first in the list (the
+  // To the end of the list, or out of it: queues take turns. Popping the first in the list (the
   // usual case) is O(1).
-  deactivate(stream);
-  if (stream.first != nullptr) activate(stream);
+  deactivate(queue);
+  if (queue.first != nullptr) activate(queue);
   return node;
 }
 
-void Inbox::remove_behind(Stream& stream, FrameNode* before) noexcept {
+void Inbox::remove_behind(SenderQueue& queue, FrameNode* before) noexcept {
   FrameNode* const node = std::exchange(before->next, before->next->next);
-  if (stream.last == node) stream.last = before;
+  if (queue.last == node) queue.last = before;
   node->next = nullptr;
 }
 

@@ -6,7 +6,7 @@
 // with rows that are copied one after the other are packed: one FrameNode for all that fit into its block
 // (Overflow::kPackedBytes).
 //
-//   InRing  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::Stream
+//   InRing  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::SenderQueue
 //
 // Threads: everything here belongs to the worker.
 #pragma once
@@ -36,7 +36,7 @@ class Inbox final : public AwaitedSenders {
 
  public:
   /// From one sender.
-  struct Stream {
+  struct SenderQueue {
     FrameNode* first = nullptr;
     FrameNode* last = nullptr;
     FrameNode* last_spilled = nullptr;  // the last in the queue that lies in overflow, if any
@@ -45,9 +45,9 @@ class Inbox final : public AwaitedSenders {
     bool bound = false;
     bool finish_seen = false;
     bool finished = false;  // finish_seen and everything handed out; counted once
-    bool end_told = false;  // the engine, of this stream alone
-    bool active = false;    // in the list of streams with frames
-    Stream* next_active = nullptr;
+    bool end_told = false;  // the engine, of this queue alone
+    bool active = false;    // in the list of queues with frames
+    SenderQueue* next_active = nullptr;
     uint32_t row_bytes =
         0;  // as its sender says; once the shuffle is open, the same as the inbox's
     wire::OpenPayload opened{};  // by its sender
@@ -66,7 +66,7 @@ class Inbox final : public AwaitedSenders {
       : made_by(maker),
         query_(std::move(query)),
         stage_(stage),
-        streams_(ReceivedBySender::groups(worker_count)),
+        queues_(ReceivedBySender::groups(worker_count)),
         received_(std::make_shared<ReceivedBySender>(worker_count)) {}
 
   const uint32_t made_by;
@@ -74,18 +74,18 @@ class Inbox final : public AwaitedSenders {
   const std::shared_ptr<Query>& query() const { return query_; }
   uint32_t stage() const { return stage_; }
   /// Made by the first call. Throws: std::bad_alloc.
-  Stream& stream(uint32_t sender);
+  SenderQueue& queue(uint32_t sender);
   /// Null: it was not made, nothing has come.
-  const Stream* find(uint32_t sender) const noexcept;
-  Stream* find(uint32_t sender) noexcept {
-    return const_cast<Stream*>(std::as_const(*this).find(sender));
+  const SenderQueue* find(uint32_t sender) const noexcept;
+  SenderQueue* find(uint32_t sender) noexcept {
+    return const_cast<SenderQueue*>(std::as_const(*this).find(sender));
   }
-  /// Visits the streams that were made, by sender.
+  /// Visits the queues that were made, by sender.
   template <typename Visit>
-  void for_each_stream(Visit&& visit) {
-    for (uint32_t group = 0; group < streams_.size(); ++group) {
-      for (uint32_t i = 0; streams_[group] != nullptr && i < kGroup; ++i)
-        visit(group * kGroup + i, (*streams_[group])[i]);
+  void for_each_queue(Visit&& visit) {
+    for (uint32_t group = 0; group < queues_.size(); ++group) {
+      for (uint32_t i = 0; queues_[group] != nullptr && i < kGroup; ++i)
+        visit(group * kGroup + i, (*queues_[group])[i]);
     }
   }
   /// What has come from each sender, also before the shuffle is opened here.
@@ -93,19 +93,19 @@ class Inbox final : public AwaitedSenders {
 
   /// Adds a frame to its sender's queue.
   void append(FrameNode* node) noexcept;
-  /// The next stream that has frames, taking turns; nullptr if none has.
-  Stream* active() noexcept { return first_active_; }
-  /// Takes the first frame of a stream out of its queue.
-  FrameNode* pop(Stream& stream) noexcept;
+  /// The next queue that has frames, taking turns; nullptr if none has.
+  SenderQueue* active() noexcept { return first_active_; }
+  /// Takes the first frame out of a queue.
+  FrameNode* pop(SenderQueue& queue) noexcept;
   /// Takes the one behind `before` out.
-  static void remove_behind(Stream& stream, FrameNode* before) noexcept;
+  static void remove_behind(SenderQueue& queue, FrameNode* before) noexcept;
 
   /// The worker's own open: who sends. Null before.
   const std::vector<uint32_t>* senders = nullptr;
   bool is_sender(uint32_t worker) const;
   bool awaits(uint32_t sender_worker) const noexcept override {
-    const Stream* const stream = find(sender_worker);
-    return is_sender(sender_worker) && (stream == nullptr || !stream->finished);
+    const SenderQueue* const queue = find(sender_worker);
+    return is_sender(sender_worker) && (queue == nullptr || !queue->finished);
   }
   StageLists lists;  // as the worker opened it; stays. No receivers: it has not
   bool agrees(const wire::OpenPayload& opened) const noexcept {
@@ -114,8 +114,8 @@ class Inbox final : public AwaitedSenders {
   RowFormat format;  // as the worker reads the rows; stays
   RowFormat heard;   // what the first sender has said that says anything
   /// What a sender has said: its words, if they are known.
-  RowFormat format_of(const Stream& stream) const {
-    return stream.format == heard.digest ? heard : RowFormat{stream.format, {}};
+  RowFormat format_of(const SenderQueue& queue) const {
+    return queue.format == heard.digest ? heard : RowFormat{queue.format, {}};
   }
   /// The senders that the worker named and that have not sent OPEN. Threads: the worker's, while it
   /// is open.
@@ -125,19 +125,19 @@ class Inbox final : public AwaitedSenders {
   uint32_t row_bytes = 0;
   bool open = false;            // a StageReceiver uses it
   bool discarding = false;      // whatever still comes is dropped
-  uint32_t finished_count = 0;  // streams that are finished
+  uint32_t finished_count = 0;  // queues that are finished
 
  private:
   std::shared_ptr<Query> query_;
   uint32_t stage_;
-  // The streams of workers with numbers close by; null: nothing has come of any of them.
-  std::vector<std::unique_ptr<std::array<Stream, ReceivedBySender::kGroup>>> streams_;
+  // The queues of workers with numbers close by; null: nothing has come of any of them.
+  std::vector<std::unique_ptr<std::array<SenderQueue, ReceivedBySender::kGroup>>> queues_;
   const std::shared_ptr<ReceivedBySender> received_;
-  Stream* first_active_ = nullptr;
-  Stream* last_active_ = nullptr;
+  SenderQueue* first_active_ = nullptr;
+  SenderQueue* last_active_ = nullptr;
 
-  void activate(Stream& stream) noexcept;
-  void deactivate(Stream& stream) noexcept;
+  void activate(SenderQueue& queue) noexcept;
+  void deactivate(SenderQueue& queue) noexcept;
 };
 
 }  // namespace faro::shuffle

@@ -39,55 +39,55 @@ size_t Inboxes::unopened_by(uint32_t node) const noexcept {
   }));
 }
 
-void Inboxes::unbind(Inbox::Stream& stream, Binding::State state) noexcept {
-  if (!stream.bound) return;
-  stream.ring->slots[stream.slot] = Binding{state, nullptr};
-  stream.bound = false;
+void Inboxes::unbind(Inbox::SenderQueue& queue, Binding::State state) noexcept {
+  if (!queue.bound) return;
+  queue.ring->slots[queue.slot] = Binding{state, nullptr};
+  queue.bound = false;
 }
 
 void Inboxes::discard(Inbox& inbox) noexcept {
   inbox.discarding = true;
-  inbox.for_each_stream([&](uint32_t, Inbox::Stream& stream) { discard(inbox, stream); });
+  inbox.for_each_queue([&](uint32_t, Inbox::SenderQueue& queue) { discard(inbox, queue); });
 }
 
-void Inboxes::discard(Inbox& inbox, Inbox::Stream& stream) noexcept {
-  while (stream.first != nullptr) {
-    FrameNode* const node = inbox.pop(stream);
+void Inboxes::discard(Inbox& inbox, Inbox::SenderQueue& queue) noexcept {
+  while (queue.first != nullptr) {
+    FrameNode* const node = inbox.pop(queue);
     if (node->ring != nullptr) node->ring->unlink(node);
     frames_.release(node, false);
   }
-  worker_.overflow.free(stream.assembly);
-  stream.assembled_bytes = 0;
-  unbind(stream, Binding::State::discard);
+  worker_.overflow.free(queue.assembly);
+  queue.assembled_bytes = 0;
+  unbind(queue, Binding::State::discard);
 }
 
 void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
   if (inbox.find(sender) == nullptr) return;
-  Inbox::Stream& stream = *inbox.find(sender);
-  discard(inbox, stream);
-  if (stream.finished) --inbox.finished_count;
-  stream = Inbox::Stream{};
+  Inbox::SenderQueue& queue = *inbox.find(sender);
+  discard(inbox, queue);
+  if (queue.finished) --inbox.finished_count;
+  queue = Inbox::SenderQueue{};
   if (!inbox.open)
     worker_.queries.remove_unopened(*inbox.query(), worker_.number, inbox.stage(), sender);
 }
 
 void Inboxes::forget_unopened(uint32_t sender) noexcept {
   for (const auto& inbox : inboxes_) {
-    const Inbox::Stream* const stream = inbox->find(sender);
-    const bool has_opened = stream != nullptr && (stream->bound || stream->finish_seen);
+    const Inbox::SenderQueue* const queue = inbox->find(sender);
+    const bool has_opened = queue != nullptr && (queue->bound || queue->finish_seen);
     if (has_opened && !inbox->open && !inbox->discarding) forget(*inbox, sender);
   }
 }
 
-void Inboxes::finish(Inbox& inbox, Inbox::Stream& stream) {
-  if (stream.assembly.place != Stored::Place::none) {
+void Inboxes::finish(Inbox& inbox, Inbox::SenderQueue& queue) {
+  if (queue.assembly.place != Stored::Place::none) {
     worker_.queries.fail(
         *inbox.query(),
         base::error(Code::query_failed, "stage {}: a sender finished in the middle of a row",
                     inbox.stage())
             .of_stage(inbox.stage()));
   }
-  stream.finished = true;
+  queue.finished = true;
   ++inbox.finished_count;
 }
 

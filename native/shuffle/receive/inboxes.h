@@ -31,10 +31,10 @@ class Inboxes {
   /// All inboxes that the engine has not opened are as if that sender had never sent anything, also
   /// where it has finished.
   void forget_unopened(uint32_t sender) noexcept;
-  /// Nothing comes any more by the slot that a stream is bound to; `state`: what the slot then stands for.
-  void unbind(Inbox::Stream& stream, Binding::State state) noexcept;
-  /// Counts a stream that ends.
-  void finish(Inbox& inbox, Inbox::Stream& stream);
+  /// Nothing comes any more by the slot that a queue is bound to; `state`: what the slot then stands for.
+  void unbind(Inbox::SenderQueue& queue, Binding::State state) noexcept;
+  /// Counts a queue that ends.
+  void finish(Inbox& inbox, Inbox::SenderQueue& queue);
   /// The engine has closed its shuffle.
   void close(Inbox& inbox) noexcept;
   /// Lets go of what nobody will ask for any more.
@@ -47,7 +47,7 @@ class Inboxes {
   void ask(base::Nanoseconds now);
 
  private:
-  void discard(Inbox& inbox, Inbox::Stream& stream) noexcept;
+  void discard(Inbox& inbox, Inbox::SenderQueue& queue) noexcept;
 
   const WorkerContext& worker_;
   ReceivedFrames& frames_;

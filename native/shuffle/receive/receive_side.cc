@@ -38,7 +38,7 @@ std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
   const uint32_t groups = (first_ready + layout.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
   if (ring_by_ready_.size() < groups) ring_by_ready_.resize(groups);
   for (uint32_t group = first_ready / kPerGroup; group < groups; ++group)
-    ring_by_ready_[group] = std::make_unique<ReadyGroup>();
+    ring_by_ready_[group] = std::make_unique<RingGroup>();
   std::vector<InRing>& added = rings_.emplace(node, std::move(rings)).first->second;
   for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
     for (uint32_t k = 0; k < layout.rings_per_lane; ++k) {

@@ -73,8 +73,8 @@ class ReceiveSide {
   const WorkerContext& worker_;
   ring::ReadySet& ready_;
   std::map<uint32_t, std::vector<InRing>> rings_;  // by node: sender on it * rings_per_lane + k
-  using ReadyGroup = std::array<InRing*, ring::ReadySet::kRingsPerGroup>;  // null: none
-  std::vector<std::unique_ptr<ReadyGroup>> ring_by_ready_;  // by group of ready numbers; null: none
+  using RingGroup = std::array<InRing*, ring::ReadySet::kRingsPerGroup>;  // null: none
+  std::vector<std::unique_ptr<RingGroup>> ring_by_ready_;  // by group of ready numbers; null: none
   size_t ring_count_ = 0;
   std::vector<InRing*> backlog_;  // rings that may have more than was taken
   bool lacked_memory_ = false;    // for the node of a frame

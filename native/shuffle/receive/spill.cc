@@ -55,14 +55,14 @@ bool Spill::spill(InRing& ring) {
 // Into the block of the frame before it in its queue, or into a new one.
 Status Spill::spill_oldest(InRing& ring) {
   FrameNode& node = *ring.first;
-  Inbox::Stream& stream = node.inbox->stream(node.sender);
+  Inbox::SenderQueue& queue = node.inbox->queue(node.sender);
   const std::span<const std::byte> rows(node.payload, node.payload_bytes);
-  FrameNode* const before = stream.last_spilled;
+  FrameNode* const before = queue.last_spilled;
   if (before != nullptr && before->next == &node && is_packable(*before, node)) {
     FARO_RETURN_IF_ERROR(worker_.overflow.append(before->stored, rows));
     before->payload_bytes += rows.size();
     before->row_count += node.row_count;
-    Inbox::remove_behind(stream, before);
+    Inbox::remove_behind(queue, before);
     ring.unlink(&node);
     frames_.release_in_ring(ring, node.token);
     frames_.give(&node);
@@ -77,7 +77,7 @@ Status Spill::spill_oldest(InRing& ring) {
   node.ring = nullptr;
   node.stored = stored;
   node.payload = stored.memory;  // null if it went to the file
-  stream.last_spilled = &node;
+  queue.last_spilled = &node;
   return Status::Ok();
 }
 

@@ -39,27 +39,27 @@ Status StageAgreement::on_open(const Inbox& inbox, uint32_t sender, const wire::
 Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const StageLists& lists,
                                    const RowFormat& format) {
   Status differs;
-  inbox.for_each_stream([&](uint32_t sender, const Inbox::Stream& stream) {
-    if (!differs.ok() || (!stream.bound && !stream.finish_seen)) return;
+  inbox.for_each_queue([&](uint32_t sender, const Inbox::SenderQueue& queue) {
+    if (!differs.ok() || (!queue.bound && !queue.finish_seen)) return;
     const bool is_sender =
         std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
-    const bool agrees = stream.opened.lists == lists.digest;
-    const RowFormat written = inbox.format_of(stream);
-    if (is_sender && agrees && stream.row_bytes == spec.row_bytes && format.agrees(written)) return;
-    if (!worker_.queries.takes_part(*inbox.query(), stream.ring->sender_node)) {
-      fail_ring(worker_, *stream.ring, "it sends rows of query {}, in which its node takes no part",
+    const bool agrees = queue.opened.lists == lists.digest;
+    const RowFormat written = inbox.format_of(queue);
+    if (is_sender && agrees && queue.row_bytes == spec.row_bytes && format.agrees(written)) return;
+    if (!worker_.queries.takes_part(*inbox.query(), queue.ring->sender_node)) {
+      fail_ring(worker_, *queue.ring, "it sends rows of query {}, in which its node takes no part",
                 spec.query.to_string());
       return inboxes_.forget(inbox, sender);
     }
     inbox.lists = lists;
     differs =
-        !is_sender || !agrees ? lists_differ(inbox, sender, stream.opened)
+        !is_sender || !agrees ? lists_differ(inbox, sender, queue.opened)
         : !format.agrees(written)
             ? formats_differ(inbox, sender, written, format)
             : base::error(
                   Code::stage_mismatch,
                   "stage {}: worker {} sends rows with row_bytes = {}, worker {} opened it with {}",
-                  spec.stage, sender, stream.row_bytes, worker_.number, spec.row_bytes)
+                  spec.stage, sender, queue.row_bytes, worker_.number, spec.row_bytes)
                   .of_stage(spec.stage);
     worker_.queries.fail(*inbox.query(), differs);
   });
@@ -68,7 +68,7 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
 
 Status StageAgreement::on_own_format(Inbox& inbox) {
   for (const uint32_t sender : *inbox.senders) {
-    const RowFormat written = inbox.format_of(inbox.stream(sender));
+    const RowFormat written = inbox.format_of(inbox.queue(sender));
     if (inbox.format.agrees(written)) continue;
     const Status differs = formats_differ(inbox, sender, written, inbox.format);
     worker_.queries.fail(*inbox.query(), differs);

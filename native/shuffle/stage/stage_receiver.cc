@@ -39,14 +39,14 @@ Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait w
 Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
   if (stopped_) return Outcome::end_of_stream;
-  Inbox::Stream* only = nullptr;
+  Inbox::SenderQueue* only = nullptr;
   if (only_sender != nullptr) {
     if (*only_sender >= shuffle_.worker().membership.worker_count() ||
         !inbox_.is_sender(*only_sender)) {
       return shuffle_.fail(Code::invalid_argument, "stage {}: worker {} is no sender",
                            inbox_.stage(), *only_sender);
     }
-    only = &inbox_.stream(*only_sender);
+    only = &inbox_.queue(*only_sender);
   }
   FrameNode* const node = next_frame(only);
   if (node == nullptr) return answer_without_frame(only, only_sender);
@@ -64,38 +64,38 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   return Outcome::done;
 }
 
-FrameNode* StageReceiver::next_frame(Inbox::Stream* only) {
+FrameNode* StageReceiver::next_frame(Inbox::SenderQueue* only) {
   wait_loop_.send_queued();  // HC-5: what can be sent goes before more is taken in
   if (FrameNode* const node = queued_frame(only)) return node;
   return side_.poll() ? queued_frame(only) : nullptr;
 }
 
-// The next frame of a stream; if `only` is null that of any, and streams take turns. Null if none can be handed out now, or
+// The next frame of a queue; if `only` is null that of any, and queues take turns. Null if none can be handed out now, or
 // the query has failed.
-FrameNode* StageReceiver::queued_frame(Inbox::Stream* only) {
+FrameNode* StageReceiver::queued_frame(Inbox::SenderQueue* only) {
   for (;;) {
-    Inbox::Stream* const stream = only == nullptr          ? inbox_.active()
-                                  : only->first != nullptr ? only
-                                                           : nullptr;
-    if (stream == nullptr || shuffle_.query()->failed()) return nullptr;
-    const bool is_fragment = stream->first->kind == wire::FrameKind::fragment;
+    Inbox::SenderQueue* const queue = only == nullptr          ? inbox_.active()
+                                      : only->first != nullptr ? only
+                                                               : nullptr;
+    if (queue == nullptr || shuffle_.query()->failed()) return nullptr;
+    const bool is_fragment = queue->first->kind == wire::FrameKind::fragment;
     FrameNode* const node =
-        is_fragment ? side_.fragments().assemble(inbox_, *stream) : take_whole(*stream);
+        is_fragment ? side_.fragments().assemble(inbox_, *queue) : take_whole(*queue);
     if (node == nullptr) {
       // The rest of the row has not come: other senders' turn. Else nothing can be read, or assembled, now.
-      if (is_fragment && stream->first == nullptr) continue;
+      if (is_fragment && queue->first == nullptr) continue;
       return nullptr;
     }
-    if (stream->ends()) side_.inboxes().finish(inbox_, *stream);
+    if (queue->ends()) side_.inboxes().finish(inbox_, *queue);
     return node;
   }
 }
 
-FrameNode* StageReceiver::take_whole(Inbox::Stream& stream) {
-  FrameNode* const node = stream.first;
+FrameNode* StageReceiver::take_whole(Inbox::SenderQueue& queue) {
+  FrameNode* const node = queue.first;
   ReceivedFrames& frames = side_.frames();
   if (!frames.make_readable(*shuffle_.query(), *node)) return nullptr;
-  inbox_.pop(stream);
+  inbox_.pop(queue);
   if (node->ring == nullptr) return node;
   node->ring->unlink(node);
   if (base::planted(base::Plant::read_position_too_early))
@@ -103,7 +103,7 @@ FrameNode* StageReceiver::take_whole(Inbox::Stream& stream) {
   return node;
 }
 
-Outcome StageReceiver::answer_without_frame(Inbox::Stream* only, const uint32_t* only_sender) {
+Outcome StageReceiver::answer_without_frame(Inbox::SenderQueue* only, const uint32_t* only_sender) {
   if (shuffle_.query()->failed()) {
     shuffle_.drop_rows();
     return shuffle_.fail(shuffle_.query()->cause());

@@ -39,7 +39,7 @@ class StageReceiver {
   /// something else: then the query fails.
   Status receive_as(std::string_view format);
 
-  /// The engine was told every end of stream, or needs none.
+  /// The engine was told every end of queue, or needs none.
   bool is_done() const noexcept;
   void drop_rows() noexcept;
   /// The shuffle is closed.
@@ -47,16 +47,16 @@ class StageReceiver {
 
  private:
   Outcome attempt(Batch& batch, const uint32_t* only_sender);
-  FrameNode* next_frame(Inbox::Stream* only);
-  FrameNode* queued_frame(Inbox::Stream* only);
-  FrameNode* take_whole(Inbox::Stream& stream);
-  Outcome answer_without_frame(Inbox::Stream* only, const uint32_t* only_sender);
+  FrameNode* next_frame(Inbox::SenderQueue* only);
+  FrameNode* queued_frame(Inbox::SenderQueue* only);
+  FrameNode* take_whole(Inbox::SenderQueue& queue);
+  Outcome answer_without_frame(Inbox::SenderQueue* only, const uint32_t* only_sender);
 
   ShuffleContext& shuffle_;
   WaitLoop& wait_loop_;
   ReceiveSide& side_;
   Inbox& inbox_;            // while the shuffle is open
-  uint32_t ends_told_ = 0;  // senders whose end of stream the engine was told
+  uint32_t ends_told_ = 0;  // senders whose end of queue the engine was told
   bool stopped_ = false;
   bool closed_ = false;
 };

@@ -42,7 +42,7 @@ void TcpIncoming::on_invalid(const char* why) {
 
 // ------------------------------------------------------------------------------------------- batch
 
-void TcpLink::Batch::add_piece(const void* data, size_t bytes) {
+void TcpLink::Gather::add_piece(const void* data, size_t bytes) {
   if (piece_count != 0) {
     iovec& last = pieces[piece_count - 1];
     if (static_cast<const std::byte*>(last.iov_base) + last.iov_len ==
@@ -54,13 +54,13 @@ void TcpLink::Batch::add_piece(const void* data, size_t bytes) {
   pieces[piece_count++] = {const_cast<void*>(data), bytes};
 }
 
-void TcpLink::Batch::add(const wire::DataMessage& message) {
+void TcpLink::Gather::add(const wire::DataMessage& message) {
   messages[message_count] = message;
   add_piece(&messages[message_count], sizeof message);
   ++message_count;
 }
 
-void TcpLink::Batch::advance(size_t bytes) {
+void TcpLink::Gather::advance(size_t bytes) {
   while (bytes != 0) {
     iovec& piece = pieces[first_piece];
     if (bytes < piece.iov_len) {
@@ -95,19 +95,19 @@ bool TcpLink::send_while_held() {
       right_.park();
       return false;
     }
-    if (batch_.empty()) {
+    if (gather_.empty()) {
       if (!anything_due()) return true;
       gather();
-      if (batch_.empty()) continue;
+      if (gather_.empty()) continue;
     }
-    const ssize_t sent = stream_->send(batch_.rest());
+    const ssize_t sent = stream_->send(gather_.rest());
     if (sent >= 0) {
       // A short write is tried again: only a send that is refused makes the kernel report when
       // there is space.
-      batch_.advance(static_cast<size_t>(sent));
+      gather_.advance(static_cast<size_t>(sent));
       turn += static_cast<size_t>(sent);
       if (turn < kSendTurnBytes) continue;
-      if (batch_.empty() && !anything_due()) return true;
+      if (gather_.empty() && !anything_due()) return true;
       send_later();
       return false;
     }
@@ -143,26 +143,26 @@ void TcpLink::on_writable() {
 
 // Fills the batch with what is pending.
 void TcpLink::gather() {
-  batch_.clear();
+  gather_.clear();
   take_due();
   if (resumption_.told != incoming_.size()) [[unlikely]]
     return gather_resumes();
   if (sign_due_.load(std::memory_order_relaxed)) [[unlikely]]
     gather_sign();
   reads_.take([this](uint32_t number) {
-    if (batch_.message_count == batch_.read_limit()) {
+    if (gather_.message_count == gather_.read_limit()) {
       note_due();
       return false;
     }
     wire::Position read = 0;
-    if (incoming_[number].take_told(read)) batch_.add(wire::read_message(number, read));
+    if (incoming_[number].take_told(read)) gather_.add(wire::read_message(number, read));
     return true;
   });
   // Until then what is marked stays so; accept_resume makes it due.
   if (!resumption_.may_write.load(std::memory_order_acquire)) [[unlikely]]
     return;
   writes_.take([this](uint32_t number) {
-    if (batch_.message_count == batch_.message_limit) {
+    if (gather_.message_count == gather_.message_limit) {
       note_due();
       return false;
     }
@@ -172,28 +172,28 @@ void TcpLink::gather() {
     if (end == from) return true;
     ring.sent_.store(end, std::memory_order_relaxed);
     const uint32_t bytes = static_cast<uint32_t>(end - from);  // at most the ring
-    batch_.add(wire::written_message(number, bytes, from));
+    gather_.add(wire::written_message(number, bytes, from));
     const uint32_t ring_bytes = ring.producer_.ring_bytes();
     const uint32_t to_end = ring_bytes - static_cast<uint32_t>(from & (ring_bytes - 1));
-    batch_.add_piece(ring.producer_.at(from), bytes < to_end ? bytes : to_end);
-    if (bytes > to_end) batch_.add_piece(ring.producer_.at(0), bytes - to_end);
+    gather_.add_piece(ring.producer_.at(from), bytes < to_end ? bytes : to_end);
+    if (bytes > to_end) gather_.add_piece(ring.producer_.at(0), bytes - to_end);
     return true;
   });
 }
 
 void TcpLink::gather_sign() {
   sign_due_.store(false, std::memory_order_relaxed);
-  batch_.add(wire::sign_message());
+  gather_.add(wire::sign_message());
 }
 
 // What has arrived cannot change meanwhile: the peer writes when it has the last of these.
 void TcpLink::gather_resumes() {
   uint32_t& ring = resumption_.told;
-  for (; ring != incoming_.size() && batch_.message_count != batch_.message_limit; ++ring) {
+  for (; ring != incoming_.size() && gather_.message_count != gather_.message_limit; ++ring) {
     TcpIncoming& from = incoming_[ring];
     const wire::Position read = from.take_told_again();
     const wire::Position arrived = from.written();
-    batch_.add(wire::resume_message(ring, static_cast<uint32_t>(arrived - read), arrived));
+    gather_.add(wire::resume_message(ring, static_cast<uint32_t>(arrived - read), arrived));
   }
   note_due();
 }
@@ -265,7 +265,7 @@ bool TcpLink::close_socket() noexcept {
   arrival_.forget();
   receiver_->give();
   if (!right_.try_park()) return false;
-  batch_.clear();
+  gather_.clear();
   if (registered_) context_.reactor->remove(stream_->fd());
   registered_ = false;
   const std::lock_guard lock(resumption_.mutex);

@@ -17,7 +17,7 @@
 // Everything that was committed and not read lies in the rings still. So the new connection begins with a RESUME of each
 // incoming ring in both directions (wire/data_message.h), and each side sends on from what the other names.
 //
-// The right covers batch_, sent_, and the taking side of the pending rings.
+// The right covers gather_, sent_, and the taking side of the pending rings.
 #pragma once
 
 #include <sys/uio.h>
@@ -35,7 +35,7 @@
 
 #include "base/fixed_array.h"
 #include "transport/mending_tally.h"
-#include "transport/messaged_channel.h"
+#include "transport/messaged_path.h"
 #include "transport/tcp/arrival.h"
 #include "transport/tcp/kernel_watch.h"
 #include "transport/tcp/right_to_write.h"
@@ -79,7 +79,7 @@ class TcpIncoming final : public MessagedIncoming {
 
 /// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
 /// when that does not run. Owns: the socket and the memory of the rings.
-class TcpLink final : public DataLink, public MessagedChannel {
+class TcpLink final : public DataLink, public MessagedPath {
  public:
   /// What a link takes beside its rings and its connection.
   static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept;
@@ -144,13 +144,13 @@ class TcpLink final : public DataLink, public MessagedChannel {
   };
 
   // What is on its way into the kernel: messages and the pieces of memory that make them up.
-  struct Batch {
+  struct Gather {
     static constexpr uint32_t kMostMessages = 128;
     static constexpr uint32_t kPiecesPerMessage = 3;  // header and a ring's bytes, wrapped at worst
 
     // A link with few rings has few messages at a time: two of each, as a ring may be marked again meanwhile.
     static uint32_t limit_of(uint32_t rings) { return std::min(2 * rings, kMostMessages); }
-    explicit Batch(uint32_t rings)
+    explicit Gather(uint32_t rings)
         : message_limit(limit_of(rings)),
           messages(std::make_unique<wire::DataMessage[]>(message_limit)),
           pieces(std::make_unique<iovec[]>(kPiecesPerMessage * message_limit)) {}
@@ -238,7 +238,7 @@ class TcpLink final : public DataLink, public MessagedChannel {
   std::atomic<bool> sign_due_{false};  // before due_ is set, and taken after that is
 
   // The right's holder's.
-  alignas(64) Batch batch_;
+  alignas(64) Gather gather_;
 
   // The reading right's holder's.
   alignas(64) Arrival arrival_;

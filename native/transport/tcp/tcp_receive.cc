@@ -28,7 +28,7 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
                  std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
                  RingRegion outgoing, RingRegion incoming)
-    : MessagedChannel(context, std::move(deferred)),
+    : MessagedPath(context, std::move(deferred)),
       receiver_(std::move(receiver)),
       stream_(std::in_place, fd, std::move(tls)),
       outgoing_region_(std::move(outgoing)),
@@ -36,7 +36,7 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
       outgoing_(context.outgoing.ring_count()),
       incoming_(context.incoming.ring_count()),
       self_(std::make_shared<TcpLink*>(this)),
-      batch_(context.outgoing.ring_count() + context.incoming.ring_count()),
+      gather_(context.outgoing.ring_count() + context.incoming.ring_count()),
       arrival_(incoming_region_.layout().ring_bytes) {
   const ring::Layout& out = context.outgoing;
   for (uint32_t r = 0; r < out.ring_count(); ++r)
@@ -54,11 +54,11 @@ uint64_t TcpLink::bytes(const ring::Layout& outgoing, const ring::Layout& incomi
   // What the allocator keeps beside objects of cache lines, the words of pending rings, what waits for its descriptor.
   constexpr uint64_t kBeside = 768;
   constexpr uint64_t kMessageBytes =
-      sizeof(wire::DataMessage) + Batch::kPiecesPerMessage * sizeof(iovec);
+      sizeof(wire::DataMessage) + Gather::kPiecesPerMessage * sizeof(iovec);
   const uint32_t out = outgoing.ring_count();
   const uint32_t in = incoming.ring_count();
   return sizeof(TcpLink) + kBeside + out * sizeof(TcpOutgoing) + in * sizeof(TcpIncoming) +
-         Batch::limit_of(out + in) * kMessageBytes;
+         Gather::limit_of(out + in) * kMessageBytes;
 }
 
 Status TcpLink::start() {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/return_if_error.h"
-#include "transport/verbs/verbs_channel.h"
+#include "transport/verbs/verbs_path.h"
 
 namespace faro::transport::verbs {
 
@@ -18,7 +18,7 @@ void CompletionPoller::take() noexcept {
   while (!try_take()) sched_yield();
 }
 
-Status CompletionPoller::add(Reactor& reactor, VerbsChannel& channel) {
+Status CompletionPoller::add(Reactor& reactor, VerbsPath& path) {
   if (reactor_ == nullptr) {
     FARO_RETURN_IF_ERROR(
         reactor.add(events_->descriptor(), EPOLLIN, [this](uint32_t) { on_events(); }));
@@ -26,22 +26,22 @@ Status CompletionPoller::add(Reactor& reactor, VerbsChannel& channel) {
     if (busy_) spin();
   }
   take();
-  channel.poll_state() = {};
-  channels_.push_back(&channel);
-  if (watching_) arm_and_work(channel);
+  path.poll_state() = {};
+  paths_.push_back(&path);
+  if (watching_) arm_and_work(path);
   give();
   return {};
 }
 
-void CompletionPoller::remove(VerbsChannel& channel) noexcept {
+void CompletionPoller::remove(VerbsPath& path) noexcept {
   take();
-  channels_.erase(std::remove(channels_.begin(), channels_.end(), &channel), channels_.end());
+  paths_.erase(std::remove(paths_.begin(), paths_.end(), &path), paths_.end());
   give();
 }
 
 void CompletionPoller::fail_all(const Status& cause) noexcept {
   take();
-  for (VerbsChannel* channel : channels_) channel->fail(cause);
+  for (VerbsPath* path : paths_) path->fail(cause);
   give();
 }
 
@@ -49,7 +49,7 @@ bool CompletionPoller::poll() noexcept {
   if (!try_take()) return false;
   if (watching_ && sleeping_.load(std::memory_order_relaxed) == 0) watching_ = false;
   bool any = false;
-  for (VerbsChannel* channel : channels_) any |= work(*channel);
+  for (VerbsPath* path : paths_) any |= work(*path);
   give();
   return any;
 }
@@ -58,8 +58,8 @@ void CompletionPoller::worker_sleeps() noexcept {
   sleeping_.fetch_add(1, std::memory_order_relaxed);
   take();
   watching_ = true;
-  for (VerbsChannel* channel : channels_) {
-    if (!channel->poll_state().armed) arm_and_work(*channel);
+  for (VerbsPath* path : paths_) {
+    if (!path->poll_state().armed) arm_and_work(*path);
   }
   give();
 }
@@ -68,40 +68,40 @@ void CompletionPoller::worker_wakes() noexcept {
   sleeping_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void CompletionPoller::watch(VerbsChannel& channel) noexcept {
+void CompletionPoller::watch(VerbsPath& path) noexcept {
   take();
-  if (channel.poll_state().armed) {
-    work(channel);
+  if (path.poll_state().armed) {
+    work(path);
   } else {
-    arm_and_work(channel);
+    arm_and_work(path);
   }
   give();
 }
 
 // Handles all completions that have arrived, and posts what they make possible.
-bool CompletionPoller::work(VerbsChannel& channel) noexcept {
-  const bool any = channel.take_completions();
-  if (channel.post_pending() && !channel.poll_state().armed) arm_and_work(channel);
+bool CompletionPoller::work(VerbsPath& path) noexcept {
+  const bool any = path.take_completions();
+  if (path.post_pending() && !path.poll_state().armed) arm_and_work(path);
   return any;
 }
 
-void CompletionPoller::arm_and_work(VerbsChannel& channel) noexcept {
-  channel.poll_state().armed = true;
-  channel.arm();
-  channel.take_completions();
-  channel.post_pending();
+void CompletionPoller::arm_and_work(VerbsPath& path) noexcept {
+  path.poll_state().armed = true;
+  path.arm();
+  path.take_completions();
+  path.post_pending();
 }
 
 // Threads: network thread.
 void CompletionPoller::on_events() noexcept {
-  while (VerbsChannel* channel = events_->next()) {
+  while (VerbsPath* path = events_->next()) {
     take();
-    channel->poll_state().armed = false;
-    channel->count_event();
+    path->poll_state().armed = false;
+    path->count_event();
     if (watching_) {
-      arm_and_work(*channel);
+      arm_and_work(*path);
     } else {
-      work(*channel);
+      work(*path);
     }
     give();
   }

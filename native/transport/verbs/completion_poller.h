@@ -27,7 +27,7 @@
 
 namespace faro::transport::verbs {
 
-class VerbsChannel;
+class VerbsPath;
 
 /// Where armed completion queues report.
 class CompletionEvents {
@@ -35,12 +35,12 @@ class CompletionEvents {
   virtual ~CompletionEvents() = default;
   /// Readable while there is an event.
   virtual int descriptor() const noexcept = 0;
-  /// Takes an event: the channel of the queue that reports (its cq_context); null when there is none.
+  /// Takes an event: the path of the queue that reports (its cq_context); null when there is none.
   /// Threads: network thread.
-  virtual VerbsChannel* next() noexcept = 0;
+  virtual VerbsPath* next() noexcept = 0;
 };
 
-/// What is kept for each channel. Threads: the holder of the right to poll.
+/// What is kept for each path. Threads: the holder of the right to poll.
 struct PollState {
   bool armed = false;  // since the last event
 };
@@ -54,10 +54,10 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   CompletionPoller(const CompletionPoller&) = delete;
   CompletionPoller& operator=(const CompletionPoller&) = delete;
 
-  /// From now on the channel's completions are taken. Threads: network thread. Errors: system_error.
-  Status add(Reactor& reactor, VerbsChannel& channel);
-  /// After this no thread polls the channel, except by `watch`. Threads: network thread.
-  void remove(VerbsChannel& channel) noexcept;
+  /// From now on the path's completions are taken. Threads: network thread. Errors: system_error.
+  Status add(Reactor& reactor, VerbsPath& path);
+  /// After this no thread polls the path, except by `watch`. Threads: network thread.
+  void remove(VerbsPath& path) noexcept;
 
   /// The device is gone, and all links with it. Threads: network thread.
   void fail_all(const Status& cause) noexcept;
@@ -69,9 +69,9 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   void worker_sleeps() noexcept;
   void worker_wakes() noexcept;
 
-  /// The channel waits for a completion: the network thread polls if no worker does. Handles the completions that have
+  /// The path waits for a completion: the network thread polls if no worker does. Handles the completions that have
   /// arrived. Do not call it while holding a right to post or to poll. Threads: any.
-  void watch(VerbsChannel& channel) noexcept;
+  void watch(VerbsPath& path) noexcept;
 
  private:
   // The right to poll, which one thread at a time holds. The holder never waits. Acquire and release.
@@ -79,8 +79,8 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   void take() noexcept;
   void give() noexcept { taken_.store(false, std::memory_order_release); }
 
-  bool work(VerbsChannel& channel) noexcept;
-  void arm_and_work(VerbsChannel& channel) noexcept;
+  bool work(VerbsPath& path) noexcept;
+  void arm_and_work(VerbsPath& path) noexcept;
   void on_events() noexcept;
   void spin();
 
@@ -92,7 +92,7 @@ class CompletionPoller : public std::enable_shared_from_this<CompletionPoller> {
   std::atomic<uint32_t> sleeping_{0};  // workers
 
   // The holder of the right to poll.
-  std::vector<VerbsChannel*> channels_;
+  std::vector<VerbsPath*> paths_;
   bool watching_ = true;  // the network thread is responsible
 };
 

@@ -17,7 +17,7 @@
 #include "transport/transport.h"
 #include "transport/verbs/connection_parts.h"
 #include "transport/verbs/device.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/queue_pair.h"
 #include "transport/verbs/queue_pair_path.h"
 
 namespace faro::transport::verbs {
@@ -36,7 +36,7 @@ struct ConnectionOptions {
 
 /// Threads: network thread, except for disconnect. Blocks: for system calls; none waits for the peer.
 /// Owns: the id, the queue pair and its completion queue.
-class Connection final : public Endpoint {
+class Connection final : public QueuePair {
  public:
   /// What its setup is told.
   class SetupHandler {

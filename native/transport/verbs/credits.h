@@ -33,7 +33,7 @@ namespace faro::transport::verbs {
 
 /// Counts are modulo 2^32, as on the wire.
 /// Threads: "poster" is the holder of the right to post, "poller" the holder of the right to poll
-/// (verbs_channel.h). What one writes and the other reads is seq_cst: it is part of the argument there.
+/// (verbs_path.h). What one writes and the other reads is seq_cst: it is part of the argument there.
 class Credits {
  public:
   static constexpr uint32_t kReturns = 2;

@@ -48,12 +48,12 @@ bool Device::take_trouble() noexcept {
   return gone;
 }
 
-VerbsChannel* Device::next() noexcept {
+VerbsPath* Device::next() noexcept {
   ibv_cq* queue = nullptr;
   void* channel = nullptr;
   if (ibv_get_cq_event(channel_, &queue, &channel) != 0) return nullptr;
   ibv_ack_cq_events(queue, 1);
-  return static_cast<VerbsChannel*>(channel);
+  return static_cast<VerbsPath*>(channel);
 }
 
 }  // namespace faro::transport::verbs

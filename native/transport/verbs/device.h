@@ -30,7 +30,7 @@ class Device final : public CompletionEvents, public DeviceEvents {
   const ibv_device_attr& limits() const noexcept { return limits_; }
   std::string name() const { return ibv_get_device_name(context_->device); }
   int descriptor() const noexcept override { return channel_->fd; }
-  VerbsChannel* next() noexcept override;
+  VerbsPath* next() noexcept override;
 
   int trouble_descriptor() const noexcept override { return watched_->async_fd; }
   bool take_trouble() noexcept override;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "transport/verbs/channel_map.h"
-#include "transport/verbs/endpoint.h"
+#include "transport/verbs/path_map.h"
+#include "transport/verbs/queue_pair.h"
 #include "transport/verbs/registered_memory.h"
 #include "wire/verbs_message.h"
 
@@ -21,8 +21,8 @@ enum class Order {
 };
 
 /// A connected queue pair.
-struct ChannelParts {
-  std::unique_ptr<Endpoint> endpoint;
+struct PathParts {
+  std::unique_ptr<QueuePair> endpoint;
   uint32_t inline_bytes = 0;        // the most that it inlines
   bool raises_sigpipe = false;      // posting may raise it, see SigpipeShield
   bool acknowledges_writes = true;  // a WRITE completes when the peer's device has it; not on iWARP
@@ -32,14 +32,14 @@ struct ChannelParts {
 struct LinkParts {
   RegisteredMemory outgoing;  // local_read
   RegisteredMemory incoming;  // remote_write
-  RegisteredMemory messages;  // local_write: message_bytes() for each channel
-  std::vector<ChannelParts> channels;
+  RegisteredMemory messages;  // local_write: message_bytes() for each path
+  std::vector<PathParts> paths;
   Sharing sharing = Sharing::link;
   uint64_t peer_address = 0;  // of the peer's incoming region
   uint32_t peer_key = 0;
-  uint32_t send_depth = 0;   // of each channel
+  uint32_t send_depth = 0;   // of each path
   uint32_t write_limit = 0;  // bytes of one WRITE
-  uint32_t receives = 0;     // this side's, of each channel; all are posted already
+  uint32_t receives = 0;     // this side's, of each path; all are posted already
   uint32_t peer_receives = 0;
   bool immediates = false;  // notify by WRITE WITH IMMEDIATE where possible
   Order order = Order::chained;
@@ -54,7 +54,7 @@ struct LinkParts {
   }
   static constexpr uint32_t kChainLimit = 64;
 
-  /// Messages of a channel: one for each receive and each place of the send queue, receives first.
+  /// Messages of a path: one for each receive and each place of the send queue, receives first.
   static uint32_t message_count(uint32_t receives, uint32_t send_depth) {
     return receives + send_depth;
   }
@@ -67,8 +67,8 @@ struct LinkParts {
 /// time.
 int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t index);
 
-/// Posts all receives of channel `channel`. Errors: as verbs_error. Threads: one at a time.
-Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t channel,
+/// Posts all receives of path `path`. Errors: as verbs_error. Threads: one at a time.
+Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t path,
                      uint32_t receives, uint32_t send_depth);
 
 }  // namespace faro::transport::verbs

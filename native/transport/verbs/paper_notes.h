@@ -1,4 +1,4 @@
-// PaperNotes: in paper order, the WRITTENs that a channel owes, since they wait for their WRITEs.
+// PaperNotes: in paper order, the WRITTENs that a path owes, since they wait for their WRITEs.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace faro::transport::verbs {
 
-/// Threads: "poster" and "poller" as in verbs_channel.h. Everything is seq_cst: it is part of the
+/// Threads: "poster" and "poller" as in verbs_path.h. Everything is seq_cst: it is part of the
 /// argument there.
 class PaperNotes {
  public:

@@ -18,7 +18,7 @@
 namespace faro::transport::verbs {
 
 /// Threads: "poster" is the holder of the right to post, "poller" the holder of the right to poll
-/// (verbs_channel.h).
+/// (verbs_path.h).
 class SendQueue {
  public:
   static constexpr uint32_t kLeastDepth = 16;
@@ -31,7 +31,7 @@ class SendQueue {
   uint32_t chain_limit() const noexcept { return depth() / 4; }
 
   /// Room for a whole chain. Threads: any; exact for the poster, and for the thread that has just given
-  /// back the right to post. All loads are seq_cst: they are part of the argument in verbs_channel.h.
+  /// back the right to post. All loads are seq_cst: they are part of the argument in verbs_path.h.
   bool has_room() const noexcept {
     return depth() - (announced_.load(std::memory_order_seq_cst) -
                       completed_.load(std::memory_order_seq_cst)) >=

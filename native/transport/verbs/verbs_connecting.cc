@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "transport/verbs/channel_map.h"
 #include "transport/verbs/credits.h"
+#include "transport/verbs/path_map.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -24,7 +24,7 @@ VerbsConnecting::VerbsConnecting(LinkContext& context, ConnectionManager& manage
       manager_(manager),
       options_(options),
       tells_address_(tells_address),
-      channel_count_(ChannelMap::count(options.sharing, context.outgoing)) {}
+      path_count_(PathMap::count(options.sharing, context.outgoing)) {}
 
 VerbsConnecting::~VerbsConnecting() { manager_.forget(token_); }
 
@@ -32,7 +32,7 @@ Status VerbsConnecting::start(const RegisteredMemory& incoming, const Registered
   messages_ = &messages;
   token_ = context_.stream_token;
   if (!context_.initiator) {
-    manager_.expect(token_, options_.connection, channel_count_, this);
+    manager_.expect(token_, options_.connection, path_count_, this);
     FARO_RETURN_IF_ERROR(tell_listener());
   }
   tell_memory(incoming);
@@ -97,19 +97,18 @@ Status VerbsConnecting::on_listen(const wire::VerbsListen& listen) {
   }
   peer.set_port(listen.port);
   peer_device_ = peer;
-  connections_.resize(channel_count_);
-  for (uint32_t channel = 0; channel < channel_count_; ++channel)
-    FARO_RETURN_IF_ERROR(dial(channel));
+  connections_.resize(path_count_);
+  for (uint32_t path = 0; path < path_count_; ++path) FARO_RETURN_IF_ERROR(dial(path));
   return {};
 }
 
-Status VerbsConnecting::dial(uint32_t channel) {
+Status VerbsConnecting::dial(uint32_t path) {
   tcp::SocketAddress local = manager_.local();
   local.set_port(0);
-  FARO_ASSIGN_OR_RETURN(connections_[channel],
+  FARO_ASSIGN_OR_RETURN(connections_[path],
                         Connection::create(manager_.channel(), options_.connection));
-  connections_[channel]->set_setup_handler(this);
-  return connections_[channel]->resolve(local.get(), peer_device_.get());
+  connections_[path]->set_setup_handler(this);
+  return connections_[path]->resolve(local.get(), peer_device_.get());
 }
 
 Status VerbsConnecting::on_memory(const wire::VerbsMemory& memory) {
@@ -127,21 +126,21 @@ Status VerbsConnecting::on_memory(const wire::VerbsMemory& memory) {
 }
 
 // Receives are posted before the peer can send.
-Status VerbsConnecting::prepare(uint32_t channel) {
-  Connection& connection = *connections_[channel];
+Status VerbsConnecting::prepare(uint32_t path) {
+  Connection& connection = *connections_[path];
   FARO_RETURN_IF_ERROR(connection.create_queue_pair(manager_.device()));
-  return post_receives(connection.queue_pair(), *messages_, channel, options_.connection.receives,
+  return post_receives(connection.queue_pair(), *messages_, path, options_.connection.receives,
                        options_.connection.send_depth);
 }
 
-uint32_t VerbsConnecting::channel_of(const Connection& connection) const {
+uint32_t VerbsConnecting::path_of(const Connection& connection) const {
   const auto found = std::find_if(connections_.begin(), connections_.end(),
                                   [&](const auto& each) { return each.get() == &connection; });
   return static_cast<uint32_t>(found - connections_.begin());
 }
 
 void VerbsConnecting::on_resolved(Connection& connection) {
-  Status status = prepare(channel_of(connection));
+  Status status = prepare(path_of(connection));
   if (status.ok()) status = connection.connect(token_, *context_.reactor);
   if (!status.ok()) on_failed(connection, status);
 }
@@ -159,18 +158,18 @@ void VerbsConnecting::on_request(std::unique_ptr<Connection> connection) {
 void VerbsConnecting::on_failed(Connection& connection, const Status& cause) {
   Status status = cause;
   if (context_.initiator && cause.code() == Code::address_in_use && redials_++ < kMostRedials)
-    status = dial(channel_of(connection));
+    status = dial(path_of(connection));
   if (status_.ok()) status_ = status;
 }
 
-std::vector<ChannelParts> VerbsConnecting::take() {
-  std::vector<ChannelParts> channels;
+std::vector<PathParts> VerbsConnecting::take() {
+  std::vector<PathParts> paths;
   for (auto& connection : std::exchange(connections_, {})) {
     const uint32_t inline_bytes = connection->inline_bytes();
-    channels.push_back({std::move(connection), inline_bytes, manager_.device()->raises_sigpipe(),
-                        manager_.device()->acknowledges_writes()});
+    paths.push_back({std::move(connection), inline_bytes, manager_.device()->raises_sigpipe(),
+                     manager_.device()->acknowledges_writes()});
   }
-  return channels;
+  return paths;
 }
 
 }  // namespace faro::transport::verbs

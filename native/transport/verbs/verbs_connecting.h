@@ -1,4 +1,4 @@
-// VerbsConnecting: the queue pairs of a link, until they are connected, one per channel.
+// VerbsConnecting: the queue pairs of a link, until they are connected, one per path.
 //
 //   acceptor                                  initiator
 //   start: listen                             start
@@ -8,7 +8,7 @@
 //   accept                             ──►     established
 //
 // LISTEN and MEMORY go over the control connection; rdma_cm's private data is the link's token, which
-// ties the two together. Connections need no other name: see channel_map.h.
+// ties the two together. Connections need no other name: see path_map.h.
 #pragma once
 
 #include <memory>
@@ -36,20 +36,20 @@ class VerbsConnecting final : private Connection::SetupHandler,
                   bool tells_address);
   ~VerbsConnecting() override;
 
-  uint32_t channel_count() const noexcept { return channel_count_; }
-  /// `incoming`: what the peer may write, by the key that it is told. `messages`: of all channels.
+  uint32_t path_count() const noexcept { return path_count_; }
+  /// `incoming`: what the peer may write, by the key that it is told. `messages`: of all paths.
   Status start(const RegisteredMemory& incoming, const RegisteredMemory& messages);
   /// LISTEN or MEMORY. Errors: protocol_error, connect_failed.
   Status on_message(std::span<const std::byte> message);
   /// Set when something went wrong outside a call.
   const Status& status() const { return status_; }
   bool connected() const {
-    return status_.ok() && established_ == channel_count_ && peer_.has_value();
+    return status_.ok() && established_ == path_count_ && peer_.has_value();
   }
   /// What the peer has told, when connected.
   const wire::VerbsMemory& peer() const { return *peer_; }
-  /// A queue pair for each channel, once, when connected.
-  std::vector<ChannelParts> take();
+  /// A queue pair for each path, once, when connected.
+  std::vector<PathParts> take();
 
  private:
   static constexpr uint32_t kMostRedials = 10;  // it is rare that a port is taken
@@ -63,22 +63,22 @@ class VerbsConnecting final : private Connection::SetupHandler,
   void tell_memory(const RegisteredMemory& incoming);
   Status on_listen(const wire::VerbsListen& listen);
   Status on_memory(const wire::VerbsMemory& memory);
-  /// Puts a new connection, on its way to the peer, into the place of channel `channel`.
-  Status dial(uint32_t channel);
-  uint32_t channel_of(const Connection& connection) const;
+  /// Puts a new connection, on its way to the peer, into the place of path `path`.
+  Status dial(uint32_t path);
+  uint32_t path_of(const Connection& connection) const;
   /// The queue pair and its receives.
-  Status prepare(uint32_t channel);
+  Status prepare(uint32_t path);
 
   LinkContext& context_;
   ConnectionManager& manager_;
   const VerbsOptions& options_;
   const bool tells_address_;
-  const uint32_t channel_count_;
+  const uint32_t path_count_;
   const RegisteredMemory* messages_ = nullptr;  // from start on
   StreamToken token_{};                         // likewise
   tcp::SocketAddress peer_device_;              // where the initiator dials
   uint32_t redials_ = 0;
-  std::vector<std::unique_ptr<Connection>> connections_;  // one per channel
+  std::vector<std::unique_ptr<Connection>> connections_;  // one per path
   std::optional<wire::VerbsMemory> peer_;
   uint32_t established_ = 0;  // of connections_
   Status status_;

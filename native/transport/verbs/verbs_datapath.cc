@@ -1,13 +1,13 @@
 // Sending: from what is committed or released to the send queue. verbs_receive.cc has the other
-// direction, verbs_channel.h the picture and the arguments.
+// direction, verbs_path.h the picture and the arguments.
 #include <endian.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
-#include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
+#include "transport/verbs/verbs_path.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -19,22 +19,22 @@ constexpr uint32_t kMostReads = wire::kVerbsRecordLimit / 2;
 
 // ------------------------------------------------------------------------------- the right to post
 
-void VerbsChannel::send_pending() {
+void VerbsPath::send_pending() {
   if (post_pending()) link_.poller_->watch(*this);
 }
 
-bool VerbsChannel::can_post() const noexcept {
+bool VerbsPath::can_post() const noexcept {
   if (halted() || !places_.has_room()) return false;
   if (credits_.return_due() && credits_.may_return()) return true;
   if (parts_.order == Order::paper && anything_due() && writes_.any()) return true;
   return credits_.notes_left() != 0 && anything_to_note();
 }
 
-bool VerbsChannel::stuck() const noexcept {
+bool VerbsPath::stuck() const noexcept {
   return !halted() && (anything_to_note() || notes_.owed());
 }
 
-bool VerbsChannel::post_pending() noexcept {
+bool VerbsPath::post_pending() noexcept {
   do {
     if (held_.exchange(true, std::memory_order_seq_cst)) return false;  // W2
     while (fill_chain() && post_chain()) {
@@ -47,7 +47,7 @@ bool VerbsChannel::post_pending() noexcept {
 // ------------------------------------------------------------------------------------- one post
 
 // What can be posted now; false if there is nothing.
-bool VerbsChannel::fill_chain() noexcept {
+bool VerbsPath::fill_chain() noexcept {
   chain_.clear();
   records_.clear();
   if (halted() || !places_.has_room()) return false;
@@ -62,7 +62,7 @@ bool VerbsChannel::fill_chain() noexcept {
   return !chain_.empty();
 }
 
-void VerbsChannel::fill_with_immediates() noexcept {
+void VerbsPath::fill_with_immediates() noexcept {
   if (credits_.notes_left() == 0 || !anything_due()) return;
   take_due();
   // A read position that became due before take_due, and is not among what this sends.
@@ -83,7 +83,7 @@ void VerbsChannel::fill_with_immediates() noexcept {
   });
 }
 
-void VerbsChannel::fill_with_message() noexcept {
+void VerbsPath::fill_with_message() noexcept {
   const bool may_note = credits_.notes_left() != 0 && anything_to_note();
   const bool paper = parts_.order == Order::paper;
   if (may_note) {
@@ -103,7 +103,7 @@ void VerbsChannel::fill_with_message() noexcept {
   }
 }
 
-void VerbsChannel::gather_reads() noexcept {
+void VerbsPath::gather_reads() noexcept {
   reads_due_.store(false, std::memory_order_seq_cst);  // first: what comes later sets it again
   reads_.take([this](uint32_t number) {
     if (records_.count() == kMostReads) {
@@ -118,7 +118,7 @@ void VerbsChannel::gather_reads() noexcept {
 }
 
 // In paper order without records, which follow when the WRITEs have completed.
-void VerbsChannel::gather_writes() noexcept {
+void VerbsPath::gather_writes() noexcept {
   const bool paper = parts_.order == Order::paper;
   writes_.take([this, paper](uint32_t number) {
     if (!chain_.has_room_for(requests_per_ring_) || records_.full()) {
@@ -137,7 +137,7 @@ void VerbsChannel::gather_writes() noexcept {
 }
 
 // Paper order: of the bytes whose WRITE has completed.
-void VerbsChannel::gather_notes() noexcept {
+void VerbsPath::gather_notes() noexcept {
   notes_.take([this](uint32_t number) {
     if (records_.full()) return false;
     VerbsOutgoing& ring = link_.outgoing_[number];
@@ -151,7 +151,7 @@ void VerbsChannel::gather_notes() noexcept {
 }
 
 // Adds the WRITEs for all that is committed in a ring; returns its bytes.
-uint32_t VerbsChannel::add_ring(uint32_t number) noexcept {
+uint32_t VerbsPath::add_ring(uint32_t number) noexcept {
   VerbsOutgoing& ring = link_.outgoing_[number];
   const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
   const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
@@ -190,7 +190,7 @@ uint32_t VerbsChannel::add_ring(uint32_t number) noexcept {
 }
 
 // The SEND at the end of the chain, with the records that were gathered and all credits.
-void VerbsChannel::add_message() noexcept {
+void VerbsPath::add_message() noexcept {
   std::byte* const message = messages_.of_place(places_.next_place());
   const uint32_t bytes = records_.write(message, credits_.tell());
   chain_
@@ -199,7 +199,7 @@ void VerbsChannel::add_message() noexcept {
       .opcode = IBV_WR_SEND;
 }
 
-bool VerbsChannel::post_chain() noexcept {
+bool VerbsPath::post_chain() noexcept {
   const bool signal = chain_.wants_signal() || places_.signal_due();
   if (signal) {
     chain_.last().send_flags |= IBV_SEND_SIGNALED;

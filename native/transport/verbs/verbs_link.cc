@@ -23,27 +23,27 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
       incoming_code_(context.incoming),
       outgoing_(context.outgoing.ring_count()),
       incoming_(context.incoming.ring_count()) {
-  for (ChannelParts& channel : std::exchange(parts_.channels, {}))
-    channels_.emplace_back(*this, static_cast<uint32_t>(channels_.size()), std::move(channel));
+  for (PathParts& path : std::exchange(parts_.paths, {}))
+    paths_.emplace_back(*this, static_cast<uint32_t>(paths_.size()), std::move(path));
   const ring::Layout& out = context.outgoing;
   const ring::Layout& in = context.incoming;
-  const ChannelMap map(parts_.sharing, out, in);
+  const PathMap map(parts_.sharing, out, in);
   for (uint32_t r = 0; r < out.ring_count(); ++r) {
-    outgoing_.emplace_back(*this, channels_[map.of_outgoing(r)], r,
+    outgoing_.emplace_back(*this, paths_[map.of_outgoing(r)], r,
                            parts_.outgoing.base() + out.base_offset(r), out.ring_bytes);
   }
   for (uint32_t r = 0; r < in.ring_count(); ++r) {
-    incoming_.emplace_back(*this, channels_[map.of_incoming(r)], r,
+    incoming_.emplace_back(*this, paths_[map.of_incoming(r)], r,
                            parts_.incoming.base() + in.base_offset(r), in.ring_bytes,
                            context.workers[in.receiver_of(r)], ready_ring_of(context, r));
   }
 }
 
 uint64_t VerbsLink::bytes(const ring::Layout& outgoing, const ring::Layout& incoming,
-                          uint64_t channels) noexcept {
-  // What the verbs library keeps of a channel's queue pair and connection.
+                          uint64_t paths) noexcept {
+  // What the verbs library keeps of a path's queue pair and connection.
   constexpr uint64_t kQueuePairBytes = 2048;
-  return sizeof(VerbsLink) + channels * (sizeof(VerbsChannel) + kQueuePairBytes) +
+  return sizeof(VerbsLink) + paths * (sizeof(VerbsPath) + kQueuePairBytes) +
          outgoing.ring_count() * sizeof(VerbsOutgoing) +
          incoming.ring_count() * sizeof(VerbsIncoming);
 }
@@ -51,19 +51,19 @@ uint64_t VerbsLink::bytes(const ring::Layout& outgoing, const ring::Layout& inco
 VerbsLink::~VerbsLink() { stop(); }
 
 Status VerbsLink::start() {
-  for (VerbsChannel& channel : channels_) FARO_RETURN_IF_ERROR(channel.start());
+  for (VerbsPath& path : paths_) FARO_RETURN_IF_ERROR(path.start());
   return {};
 }
 
 void VerbsLink::add_counters(LinkCounters& sum) const {
-  for (const VerbsChannel& channel : channels_) channel.counters().add_to(sum);
+  for (const VerbsPath& path : paths_) path.counters().add_to(sum);
 }
 
 Pulse VerbsLink::take_pulse() noexcept {
   Pulse pulse = halted() ? Pulse::none : Pulse::heard;
-  for (VerbsChannel& channel : channels_) {
+  for (VerbsPath& path : paths_) {
     // What one of them lacks, the link does.
-    if (!halted()) pulse = std::min(pulse, channel.take_pulse());
+    if (!halted()) pulse = std::min(pulse, path.take_pulse());
   }
   tally_.beat(pulse == Pulse::heard);
   return tally_.is_stuck() ? Pulse::stuck : pulse;
@@ -82,7 +82,7 @@ bool VerbsLink::halt(State to, const Status& why) noexcept {
   state_.store(to, std::memory_order_release);
   if (to == kStopped) failure_ = why;
   if (was != kRunning) return false;
-  for (VerbsChannel& channel : channels_) channel.disconnect();
+  for (VerbsPath& path : paths_) path.disconnect();
   return true;
 }
 
@@ -93,15 +93,15 @@ void VerbsLink::give_up_connections() noexcept {
   if (std::exchange(progress_.is_connected, false)) tally_.broke();
   progress_.delivered = 0;
   progress_.owes = false;
-  for (VerbsChannel& channel : channels_) {
-    while (!channel.give_up_queue_pair()) sched_yield();
+  for (VerbsPath& path : paths_) {
+    while (!path.give_up_queue_pair()) sched_yield();
   }
 }
 
 bool VerbsLink::close_connections() noexcept {
   stop();
   bool all = true;
-  for (VerbsChannel& channel : channels_) all = channel.give_up_queue_pair() && all;
+  for (VerbsPath& path : paths_) all = path.give_up_queue_pair() && all;
   return all;
 }
 
@@ -116,7 +116,7 @@ Status VerbsLink::accept_progress(uint32_t ring, const wire::VerbsProgress& prog
   return {};
 }
 
-Status VerbsLink::take_connections(std::vector<ChannelParts> connections,
+Status VerbsLink::take_connections(std::vector<PathParts> connections,
                                    const wire::VerbsMemory& peer) {
   if (peer.receives != parts_.peer_receives || (parts_.immediates && peer.takes_immediates == 0)) {
     return base::error(Code::protocol_error,
@@ -130,15 +130,15 @@ Status VerbsLink::take_connections(std::vector<ChannelParts> connections,
       return failure_.ok() ? Status(Code::internal_error, "the link has stopped") : failure_;
     parts_.peer_address = peer.address;
     parts_.peer_key = peer.key;
-    for (size_t channel = 0; channel < channels_.size(); ++channel)
-      channels_[channel].take_queue_pair(std::move(connections[channel]));
+    for (size_t path = 0; path < paths_.size(); ++path)
+      paths_[path].take_queue_pair(std::move(connections[path]));
     state_.store(kRunning, std::memory_order_release);
   }
   uint64_t arrived = 0;
   for (uint32_t ring = 0; ring != incoming_.size(); ++ring) arrived += incoming_[ring].position();
   tally_.resumed(progress_.delivered, arrived, progress_.owes);
   progress_.is_connected = true;
-  for (VerbsChannel& channel : channels_) FARO_RETURN_IF_ERROR(channel.start());
+  for (VerbsPath& path : paths_) FARO_RETURN_IF_ERROR(path.start());
   return {};
 }
 

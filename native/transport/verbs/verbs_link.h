@@ -1,15 +1,15 @@
 // One link over RDMA: its rings, their memory, and the queue pairs that move it.
 //
 //                  ┌ outgoing rings ┐                            ┌ incoming region
-//   workers ──────►┤                ├──► channels ══ network ══► ┤
-//                  └ incoming rings ┘    (verbs_channel.h)       └ messages
+//   workers ──────►┤                ├──► paths ══ network ══► ┤
+//                  └ incoming rings ┘    (verbs_path.h)       └ messages
 //
 // When a connection breaks, all queue pairs of the link are given up, until it has others or is destroyed:
 //
 //   running ──► broken ──► running            mending: give_up_connections, then take_connections
 //      └───────────┴─────► stopped
 //
-// While it is broken the network thread has every right to post, and no thread polls its channels, so that it can change
+// While it is broken the network thread has every right to post, and no thread polls its paths, so that it can change
 // what these cover. Workers go on marking what they have to send. Everything that was committed and not read lies in the
 // rings still: each side sends on from where the other says that it is (progress_exchange.h).
 #pragma once
@@ -24,10 +24,10 @@
 #include "base/fixed_array.h"
 #include "transport/mending_tally.h"
 #include "transport/transport.h"
-#include "transport/verbs/channel_map.h"
 #include "transport/verbs/immediate_code.h"
 #include "transport/verbs/link_parts.h"
-#include "transport/verbs/verbs_channel.h"
+#include "transport/verbs/path_map.h"
+#include "transport/verbs/verbs_path.h"
 #include "transport/verbs/verbs_rings.h"
 
 namespace faro::transport::verbs {
@@ -38,9 +38,9 @@ extern const Capabilities kVerbsCapabilities;
 /// not run. Owns: the queue pairs and the memory of the rings.
 class VerbsLink final : public DataLink {
  public:
-  /// What a link with that many channels takes beside what it has registered.
+  /// What a link with that many paths takes beside what it has registered.
   static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming,
-                        uint64_t channels) noexcept;
+                        uint64_t paths) noexcept;
 
   VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPoller>& poller,
             const std::shared_ptr<DeferredSends>& deferred, LinkParts parts);
@@ -55,7 +55,7 @@ class VerbsLink final : public DataLink {
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
   void add_counters(LinkCounters& sum) const override;
-  /// What all queue pairs have shown of the peer (VerbsChannel::take_pulse).
+  /// What all queue pairs have shown of the peer (VerbsPath::take_pulse).
   Pulse take_pulse() noexcept override;
   void stop() noexcept override { halt(kStopped); }
   bool close_connections() noexcept override;
@@ -77,12 +77,12 @@ class VerbsLink final : public DataLink {
   wire::VerbsProgress progress(uint32_t ring) noexcept { return incoming_[ring].progress(); }
   /// How far the peer is in an outgoing ring. Errors: protocol_error.
   Status accept_progress(uint32_t ring, const wire::VerbsProgress& progress);
-  /// Goes on over these, one per channel, into the memory that the peer tells of. Errors: protocol_error; system_error; or
+  /// Goes on over these, one per path, into the memory that the peer tells of. Errors: protocol_error; system_error; or
   /// why the link has stopped.
-  Status take_connections(std::vector<ChannelParts> connections, const wire::VerbsMemory& peer);
+  Status take_connections(std::vector<PathParts> connections, const wire::VerbsMemory& peer);
 
  private:
-  friend class VerbsChannel;
+  friend class VerbsPath;
 
   enum State : uint32_t { kRunning, kBroken, kStopped };
 
@@ -100,7 +100,7 @@ class VerbsLink final : public DataLink {
   LinkContext& context_;
   const std::shared_ptr<CompletionPoller> poller_;
   const std::shared_ptr<DeferredSends> deferred_;
-  LinkParts parts_;  // except its channels. While the link is broken, the keys change
+  LinkParts parts_;  // except its paths. While the link is broken, the keys change
   const ImmediateCode outgoing_code_;
   const ImmediateCode incoming_code_;
   base::FixedArray<VerbsOutgoing> outgoing_;
@@ -108,14 +108,14 @@ class VerbsLink final : public DataLink {
 
   std::atomic<State> state_{kRunning};
   std::mutex
-      mutex_;  // guards changes of the state, the queue pairs of all channels against halt, and the next
+      mutex_;  // guards changes of the state, the queue pairs of all paths against halt, and the next
   Status failure_;  // why it has stopped after it had broken
 
   // The network thread's.
   Progress progress_;
   MendingTally tally_;
 
-  std::deque<VerbsChannel> channels_;  // last: what they use outlives them
+  std::deque<VerbsPath> paths_;  // last: what they use outlives them
 };
 
 }  // namespace faro::transport::verbs

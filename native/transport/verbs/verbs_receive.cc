@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "transport/verbs/completion_error.h"
-#include "transport/verbs/verbs_channel.h"
 #include "transport/verbs/verbs_link.h"
+#include "transport/verbs/verbs_path.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -37,9 +37,9 @@ int post_receive(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t 
   return ibv_post_recv(queue_pair, &request, &refused);
 }
 
-Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t channel,
+Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint32_t path,
                      uint32_t receives, uint32_t send_depth) {
-  const uint32_t first = channel * LinkParts::message_count(receives, send_depth);
+  const uint32_t first = path * LinkParts::message_count(receives, send_depth);
   for (uint32_t i = 0; i < receives; ++i) {
     if (const int error = post_receive(queue_pair, messages, first + i); error != 0)
       return verbs_error("ibv_post_recv", error);
@@ -47,8 +47,8 @@ Status post_receives(ibv_qp* queue_pair, const RegisteredMemory& messages, uint3
   return {};
 }
 
-VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
-    : MessagedChannel(link.context_, link.deferred_),
+VerbsPath::VerbsPath(VerbsLink& link, uint32_t number, PathParts parts)
+    : MessagedPath(link.context_, link.deferred_),
       link_(link),
       parts_(link.parts_),
       messages_(parts_, number),
@@ -64,7 +64,7 @@ VerbsChannel::VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts)
   endpoint_->set_handler(this);
 }
 
-Status VerbsChannel::start() {
+Status VerbsPath::start() {
   if (!is_parked_) FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
   FARO_RETURN_IF_ERROR(link_.poller_->add(*context_.reactor, *this));
   if (!std::exchange(is_parked_, false)) return {};
@@ -74,7 +74,7 @@ Status VerbsChannel::start() {
   return {};
 }
 
-bool VerbsChannel::give_up_queue_pair() noexcept {
+bool VerbsPath::give_up_queue_pair() noexcept {
   link_.poller_->remove(*this);
   if (!is_parked_ && held_.exchange(true, std::memory_order_seq_cst)) return false;
   is_parked_ = true;
@@ -83,7 +83,7 @@ bool VerbsChannel::give_up_queue_pair() noexcept {
   return true;
 }
 
-void VerbsChannel::take_queue_pair(ChannelParts parts) noexcept {
+void VerbsPath::take_queue_pair(PathParts parts) noexcept {
   endpoint_ = std::move(parts.endpoint);
   endpoint_->completion_queue()->cq_context = this;
   endpoint_->set_handler(this);
@@ -94,18 +94,18 @@ void VerbsChannel::take_queue_pair(ChannelParts parts) noexcept {
   shown_ = {};
 }
 
-VerbsChannel::~VerbsChannel() {
+VerbsPath::~VerbsPath() {
   deferred_->remove(*this);
   link_.poller_->remove(*this);
 }
 
-void VerbsChannel::arm() noexcept {
+void VerbsPath::arm() noexcept {
   if (halted()) return;
   if (const int error = ibv_req_notify_cq(endpoint_->completion_queue(), 0); error != 0)
     fail(verbs_error("ibv_req_notify_cq", error));
 }
 
-bool VerbsChannel::take_completions() noexcept {
+bool VerbsPath::take_completions() noexcept {
   if (halted()) return false;  // the network thread may be at what the poller has
   bool any = false;
   std::array<ibv_wc, kBatch> batch;
@@ -121,14 +121,14 @@ bool VerbsChannel::take_completions() noexcept {
   return any;
 }
 
-void VerbsChannel::take_completion(const ibv_wc& completion) {
+void VerbsPath::take_completion(const ibv_wc& completion) {
   count(counters_.completions);
   if (completion.status != IBV_WC_SUCCESS) return fail_completion(completion);
   if ((completion.wr_id & kReceive) == 0) return take_sent(completion.wr_id);
   take_received(completion);
 }
 
-void VerbsChannel::fail_completion(const ibv_wc& completion) {
+void VerbsPath::fail_completion(const ibv_wc& completion) {
   std::string operation = "a receive";
   if ((completion.wr_id & kReceive) == 0) {
     const uint32_t ring = places_.ring_of(completion.wr_id);
@@ -143,7 +143,7 @@ void VerbsChannel::fail_completion(const ibv_wc& completion) {
 
 // ------------------------------------------------------------------------------------------- sent
 
-void VerbsChannel::take_sent(uint64_t number) {
+void VerbsPath::take_sent(uint64_t number) {
   const bool known = places_.complete(number, [this](uint32_t ring, wire::Position end) {
     VerbsOutgoing& out = link_.outgoing_[ring];
     out.completed_.store(end, std::memory_order_seq_cst);
@@ -155,7 +155,7 @@ void VerbsChannel::take_sent(uint64_t number) {
 
 // --------------------------------------------------------------------------------------- received
 
-void VerbsChannel::take_received(const ibv_wc& completion) {
+void VerbsPath::take_received(const ibv_wc& completion) {
   const uint32_t index = static_cast<uint32_t>(completion.wr_id & ~kReceive);
   Status status;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
@@ -166,7 +166,7 @@ void VerbsChannel::take_received(const ibv_wc& completion) {
   if (!status.ok()) return fail(status);
 }
 
-Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
+Status VerbsPath::accept_message(uint32_t index, uint32_t bytes) {
   wire::VerbsHead head;
   if (bytes < sizeof head) return base::error(Code::protocol_error, "a SEND of {} bytes", bytes);
   std::memcpy(&head, messages_.at(index), sizeof head);
@@ -193,7 +193,7 @@ Status VerbsChannel::accept_message(uint32_t index, uint32_t bytes) {
   return {};
 }
 
-Status VerbsChannel::accept_record(const wire::VerbsRecord& record) {
+Status VerbsPath::accept_record(const wire::VerbsRecord& record) {
   const uint32_t ring = wire::ring_of(record);
   if (record.reserved != 0) return {Code::protocol_error, "a record with reserved bits"};
   if (context_.signs && wire::is_sign(record)) return {};  // that it has come says all
@@ -201,7 +201,7 @@ Status VerbsChannel::accept_record(const wire::VerbsRecord& record) {
                                : accept_written(ring, record.position);
 }
 
-Status VerbsChannel::accept_read(uint32_t number, wire::Position position) {
+Status VerbsPath::accept_read(uint32_t number, wire::Position position) {
   if (number >= link_.outgoing_.size()) {
     return base::error(Code::protocol_error, "READ of ring {}; there are {}", number,
                        link_.outgoing_.size());
@@ -217,7 +217,7 @@ Status VerbsChannel::accept_read(uint32_t number, wire::Position position) {
   return {};
 }
 
-Status VerbsChannel::accept_written(uint32_t number, wire::Position position) {
+Status VerbsPath::accept_written(uint32_t number, wire::Position position) {
   if (number >= link_.incoming_.size()) {
     return base::error(Code::protocol_error, "WRITTEN of ring {}; there are {}", number,
                        link_.incoming_.size());
@@ -235,7 +235,7 @@ Status VerbsChannel::accept_written(uint32_t number, wire::Position position) {
   return {};
 }
 
-Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
+Status VerbsPath::accept_immediate(uint32_t index, uint32_t code) {
   FARO_RETURN_IF_ERROR(messages_.post_again(endpoint_->queue_pair(), index));
   credits_.note_taken();
   const ImmediateCode::Written written = link_.incoming_code_.decode(code);
@@ -247,7 +247,7 @@ Status VerbsChannel::accept_immediate(uint32_t index, uint32_t code) {
 
 // -------------------------------------------------------------------------------------- being there
 
-Pulse VerbsChannel::take_pulse() noexcept {
+Pulse VerbsPath::take_pulse() noexcept {
   link_.poller_->watch(*this);
   if (halted() || is_parked_) return Pulse::none;
   const uint32_t taken = credits_.taken();
@@ -260,7 +260,7 @@ Pulse VerbsChannel::take_pulse() noexcept {
 
 // Where devices acknowledge, a WRITE of no bytes, which takes neither a receive nor credits. Else a notification; if there are
 // no credits for it, what has taken them is on its way, and shows as much.
-void VerbsChannel::show_life() noexcept {
+void VerbsPath::show_life() noexcept {
   while (held_.exchange(true, std::memory_order_seq_cst)) sched_yield();  // its holder never waits
   shown_.asked_up_to = places_.completed() + 1;  // without room for more, what is under way will do
   if (!halted() && places_.has_room()) {
@@ -290,11 +290,11 @@ void VerbsChannel::show_life() noexcept {
 
 // ------------------------------------------------------------------------------------------- ending
 
-bool VerbsChannel::halted() const noexcept { return link_.halted(); }
-void VerbsChannel::fail(const Status& cause) { link_.fail(cause); }
+bool VerbsPath::halted() const noexcept { return link_.halted(); }
+void VerbsPath::fail(const Status& cause) { link_.fail(cause); }
 
 // What arrived before the end counts.
-void VerbsChannel::on_disconnected(const Status& cause) {
+void VerbsPath::on_disconnected(const Status& cause) {
   link_.poller_->watch(*this);
   fail(cause);
 }

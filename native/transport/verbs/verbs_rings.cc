@@ -5,9 +5,9 @@
 
 namespace faro::transport::verbs {
 
-VerbsOutgoing::VerbsOutgoing(VerbsLink& link, MessagedChannel& channel, uint32_t ring,
-                             std::byte* base, uint32_t ring_bytes)
-    : MessagedOutgoing(channel, ring, base, ring_bytes), link_(link) {}
+VerbsOutgoing::VerbsOutgoing(VerbsLink& link, MessagedPath& path, uint32_t ring, std::byte* base,
+                             uint32_t ring_bytes)
+    : MessagedOutgoing(path, ring, base, ring_bytes), link_(link) {}
 
 void VerbsOutgoing::on_broken() {
   link_.fail(base::error(Code::protocol_error, "impossible read position for ring {}", number_));
@@ -37,10 +37,10 @@ Status VerbsOutgoing::resume(const wire::VerbsProgress& progress) {
   return {};
 }
 
-VerbsIncoming::VerbsIncoming(VerbsLink& link, MessagedChannel& channel, uint32_t ring,
+VerbsIncoming::VerbsIncoming(VerbsLink& link, MessagedPath& path, uint32_t ring,
                              const std::byte* base, uint32_t ring_bytes, WorkerEnd worker,
                              uint32_t ready_ring)
-    : MessagedIncoming(channel, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
+    : MessagedIncoming(path, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
 
 void VerbsIncoming::on_invalid(const char* why) {
   link_.fail(base::error(Code::protocol_error, "{} in ring {}", why, number_));

@@ -1,11 +1,11 @@
-// The ends of rings over RDMA. verbs_channel.h says who the poster and the poller are.
+// The ends of rings over RDMA. verbs_path.h says who the poster and the poller are.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/messaged_channel.h"
+#include "transport/messaged_path.h"
 #include "wire/verbs_message.h"
 
 namespace faro::transport::verbs {
@@ -15,7 +15,7 @@ class VerbsLink;
 /// The sending end of one ring.
 class VerbsOutgoing final : public MessagedOutgoing {
  public:
-  VerbsOutgoing(VerbsLink& link, MessagedChannel& channel, uint32_t ring, std::byte* base,
+  VerbsOutgoing(VerbsLink& link, MessagedPath& path, uint32_t ring, std::byte* base,
                 uint32_t ring_bytes);
 
   /// The next transfer begins where the peer is. Nothing of the ring is under way, and only its worker uses it meanwhile.
@@ -27,13 +27,13 @@ class VerbsOutgoing final : public MessagedOutgoing {
   bool update_free() noexcept;
 
  private:
-  friend class VerbsChannel;
+  friend class VerbsPath;
   void on_broken() override;
 
   VerbsLink& link_;
 
-  // The poster's, of its channel.
-  uint64_t signal_seen_ = 0;           // VerbsChannel::signals_ when uncovered_from_ was set
+  // The poster's, of its path.
+  uint64_t signal_seen_ = 0;           // VerbsPath::signals_ when uncovered_from_ was set
   wire::Position uncovered_from_ = 0;  // posted since then, and not covered by a signalled request
   wire::Position noted_ = 0;           // paper order: the last WRITTEN
 
@@ -45,7 +45,7 @@ class VerbsOutgoing final : public MessagedOutgoing {
 /// The receiving end of one ring.
 class VerbsIncoming final : public MessagedIncoming {
  public:
-  VerbsIncoming(VerbsLink& link, MessagedChannel& channel, uint32_t ring, const std::byte* base,
+  VerbsIncoming(VerbsLink& link, MessagedPath& path, uint32_t ring, const std::byte* base,
                 uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring);
 
   /// How far it is, as the peer is told from now on. Nothing arrives meanwhile. Threads: poster.
@@ -57,7 +57,7 @@ class VerbsIncoming final : public MessagedIncoming {
   wire::Position position() const noexcept { return written(); }
 
  private:
-  friend class VerbsChannel;
+  friend class VerbsPath;
   void on_invalid(const char* why) override;
 
   VerbsLink& link_;

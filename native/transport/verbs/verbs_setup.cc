@@ -71,10 +71,9 @@ Status VerbsSetup::allocate() {
   write_limit_ = write_limit();
   FARO_RETURN_IF_ERROR(make(context_.outgoing.region_bytes(), Access::local_read, outgoing_));
   FARO_RETURN_IF_ERROR(make(context_.incoming.region_bytes(), Access::remote_write, incoming_));
-  return make(
-      connecting_.channel_count() *
-          LinkParts::message_bytes(options_.connection.receives, options_.connection.send_depth),
-      Access::local_write, messages_);
+  return make(connecting_.path_count() * LinkParts::message_bytes(options_.connection.receives,
+                                                                  options_.connection.send_depth),
+              Access::local_write, messages_);
 }
 
 Status VerbsSetup::on_stream(DataStream stream) { return refuse_stream(stream); }
@@ -92,7 +91,7 @@ LinkParts VerbsSetup::parts() {
   parts.immediates = options_.wants_immediates && manager_.device()->has_immediates() &&
                      peer.takes_immediates == 1 && ImmediateCode(context_.outgoing).fits();
   parts.order = options_.order;
-  parts.channels = connecting_.take();
+  parts.paths = connecting_.take();
   parts.outgoing = std::move(outgoing_);
   parts.incoming = std::move(incoming_);
   parts.messages = std::move(messages_);

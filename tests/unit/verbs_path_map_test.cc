@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "transport/verbs/channel_map.h"
+#include "transport/verbs/path_map.h"
 
 namespace faro::transport::verbs {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::pair<uint32_t, uint32_t> kWorkers[] = {{1, 1}, {2, 2}, {3, 1}, {1
 struct End {
   ring::Layout outgoing;
   ring::Layout incoming;
-  ChannelMap map;
+  PathMap map;
 
   End(Sharing sharing, uint32_t own, uint32_t peers)
       : outgoing{own, peers, 2, 4096},
@@ -35,7 +35,7 @@ void for_each_shape(Check&& check) {
   }
 }
 
-TEST(ChannelMapTest, both_ends_count_the_same_and_use_no_other_channel) {
+TEST(PathMapTest, both_ends_count_the_same_and_use_no_other_path) {
   for (const Sharing sharing : kAll) {
     for_each_shape([&](uint32_t own, uint32_t peers) {
       const End end(sharing, own, peers);
@@ -48,14 +48,14 @@ TEST(ChannelMapTest, both_ends_count_the_same_and_use_no_other_channel) {
   }
 }
 
-TEST(ChannelMapTest, a_link_has_one) {
+TEST(PathMapTest, a_link_has_one) {
   for_each_shape([](uint32_t own, uint32_t peers) {
     EXPECT_EQ(End(Sharing::link, own, peers).map.count(), 1u);
   });
 }
 
-// The workers of one end, and with lanes also those of the other, that use each channel.
-TEST(ChannelMapTest, no_two_workers_share_one_of_their_own) {
+// The workers of one end, and with lanes also those of the other, that use each path.
+TEST(PathMapTest, no_two_workers_share_one_of_their_own) {
   for_each_shape([](uint32_t own, uint32_t peers) {
     const End end(Sharing::worker, own, peers);
     for (uint32_t r = 0; r < end.outgoing.ring_count(); ++r)
@@ -65,7 +65,7 @@ TEST(ChannelMapTest, no_two_workers_share_one_of_their_own) {
   });
 }
 
-TEST(ChannelMapTest, a_lane_shares_with_the_lane_back_only) {
+TEST(PathMapTest, a_lane_shares_with_the_lane_back_only) {
   for_each_shape([](uint32_t own, uint32_t peers) {
     const End end(Sharing::lane, own, peers);
     using Lane = std::pair<uint32_t, uint32_t>;  // own worker, peer's worker
@@ -75,7 +75,7 @@ TEST(ChannelMapTest, a_lane_shares_with_the_lane_back_only) {
     for (uint32_t r = 0; r < end.incoming.ring_count(); ++r)
       lanes[end.map.of_incoming(r)].emplace(end.incoming.receiver_of(r), end.incoming.sender_of(r));
     EXPECT_EQ(lanes.size(), own * peers);
-    for (const auto& [channel, of_channel] : lanes) EXPECT_EQ(of_channel.size(), 1u) << channel;
+    for (const auto& [path, of_path] : lanes) EXPECT_EQ(of_path.size(), 1u) << path;
   });
 }
 

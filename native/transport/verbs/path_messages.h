@@ -1,4 +1,4 @@
-// The messages of a channel: where they are in the link's memory, and what the next one says.
+// The messages of a path: where they are in the link's memory, and what the next one says.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,12 +16,12 @@
 namespace faro::transport::verbs {
 
 /// Messages have their numbers within the link. Threads: any, except where noted.
-class ChannelMessages {
+class PathMessages {
  public:
-  /// The messages of channel `channel` of the link that has these parts, which outlive it.
-  ChannelMessages(const LinkParts& parts, uint32_t channel) noexcept
+  /// The messages of path `path` of the link that has these parts, which outlive it.
+  PathMessages(const LinkParts& parts, uint32_t path) noexcept
       : memory_(parts.messages),
-        first_sent_(channel * LinkParts::message_count(parts.receives, parts.send_depth) +
+        first_sent_(path * LinkParts::message_count(parts.receives, parts.send_depth) +
                     parts.receives) {}
 
   std::byte* at(uint32_t index) const noexcept {
@@ -42,7 +42,7 @@ class ChannelMessages {
 
  private:
   const RegisteredMemory& memory_;
-  const uint32_t first_sent_;  // behind the channel's receives
+  const uint32_t first_sent_;  // behind the path's receives
 };
 
 /// The records that are gathered for the next message. Threads: the holder of the right to post.

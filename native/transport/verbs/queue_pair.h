@@ -1,4 +1,4 @@
-// Endpoint: a connected queue pair and its completion queue, as the data path uses them.
+// QueuePair: a connected queue pair and its completion queue, as the data path uses them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -7,7 +7,7 @@
 
 namespace faro::transport::verbs {
 
-class Endpoint {
+class QueuePair {
  public:
   /// Told on the network thread.
   class Handler {
@@ -18,7 +18,7 @@ class Endpoint {
     virtual void on_disconnected(const Status& cause) = 0;
   };
 
-  virtual ~Endpoint() = default;
+  virtual ~QueuePair() = default;
   /// Threads: any. The queues serialise posting and polling; any further order is up to the callers.
   virtual ibv_qp* queue_pair() noexcept = 0;
   virtual ibv_cq* completion_queue() noexcept = 0;

@@ -1,5 +1,5 @@
-// A channel is a connection of a link over which positions travel as messages. It has its own right to
-// send. This file has what tcp, with one channel per link, and verbs share of channels and of the ends of
+// A path is a connection of a link over which positions travel as messages. It has its own right to
+// send. This file has what tcp, with one path per link, and verbs share of paths and of the ends of
 // rings. Each end notifies the other of its position. Notifications cost something, so both ends send only
 // those that the other may be waiting for, along with other messages to the same peer.
 //
@@ -30,9 +30,9 @@ namespace faro::transport {
 
 /// Threads: "sender" is the thread that has the right to send, "receiver" the one with the right to receive:
 /// one at a time of each kind.
-class MessagedChannel : public DeferredSends::Channel {
+class MessagedPath : public DeferredSends::Path {
  public:
-  MessagedChannel(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
+  MessagedPath(LinkContext& context, std::shared_ptr<DeferredSends> deferred);
 
   void send_deferred() final {
     if (deferred_bytes_.load(std::memory_order_seq_cst) != 0) send_now();
@@ -107,8 +107,8 @@ class MessagedChannel : public DeferredSends::Channel {
 /// The sending end of a ring.
 class MessagedOutgoing : public MirroredOutgoing {
  public:
-  MessagedOutgoing(MessagedChannel& channel, uint32_t ring, std::byte* base, uint32_t ring_bytes)
-      : MirroredOutgoing(base, ring_bytes, &free_), number_(ring), channel_(channel) {}
+  MessagedOutgoing(MessagedPath& path, uint32_t ring, std::byte* base, uint32_t ring_bytes)
+      : MirroredOutgoing(base, ring_bytes, &free_), number_(ring), path_(path) {}
 
   Claim claim(uint32_t least_bytes, uint32_t most_bytes) override;
   void post() override;
@@ -126,7 +126,7 @@ class MessagedOutgoing : public MirroredOutgoing {
   }
   wire::Position free() const noexcept { return free_.load(std::memory_order_relaxed); }
   /// What is committed is not sent yet, or has to be sent again. Threads: any.
-  void mark() noexcept { channel_.writes_.mark(number_); }
+  void mark() noexcept { path_.writes_.mark(number_); }
 
   const uint32_t number_;
 
@@ -135,7 +135,7 @@ class MessagedOutgoing : public MirroredOutgoing {
   alignas(64) std::atomic<wire::Position> sent_{0};
 
  private:
-  MessagedChannel& channel_;
+  MessagedPath& path_;
 
   // 1 after a claim has found no space: then a new free_ wakes the worker. The worker sets it (C2) before it reads
   // free_ again (C3); free_up_to stores free_ (B1) before it reads the flag (B2). native/DESIGN.md#memory-orders says
@@ -149,11 +149,11 @@ class MessagedOutgoing : public MirroredOutgoing {
 /// The receiving end of a ring.
 class MessagedIncoming : public MirroredIncoming {
  public:
-  MessagedIncoming(MessagedChannel& channel, uint32_t ring, const std::byte* base,
-                   uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring)
+  MessagedIncoming(MessagedPath& path, uint32_t ring, const std::byte* base, uint32_t ring_bytes,
+                   WorkerEnd worker, uint32_t ready_ring)
       : MirroredIncoming(base, ring_bytes, &written_),
         number_(ring),
-        channel_(channel),
+        path_(path),
         worker_(worker),
         ready_ring_(ready_ring) {}
 
@@ -195,7 +195,7 @@ class MessagedIncoming : public MirroredIncoming {
   void tell_read(wire::Position read) final;
   void defer_read();
 
-  MessagedChannel& channel_;
+  MessagedPath& path_;
   const WorkerEnd worker_;
   const uint32_t ready_ring_;  // its number in the worker's ready set
 

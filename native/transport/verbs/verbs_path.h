@@ -1,5 +1,5 @@
 // One queue pair of a link, and all that is bound to it: the right to post, places in its send queue,
-// credits, and what its rings have to send. A link has one channel or several (channel_map.h).
+// credits, and what its rings have to send. A link has one path or several (path_map.h).
 //
 //   worker: commit → post ──► writes_ ─┐  WRITE … SEND               ┌─► READ: free,
 //   worker: release → tell ─► reads_  ─┤─ ibv_post_send ─► device ─► │   wake the sender
@@ -12,7 +12,7 @@
 // the notification cannot overtake the data.
 //
 // The right to post (native/DESIGN.md#hc-6) is one word, free or held. It is the right to send of
-// messaged_channel.h, and its steps W1 to W4 (native/DESIGN.md#memory-orders) cover more here: what can be posted also
+// messaged_path.h, and its steps W1 to W4 (native/DESIGN.md#memory-orders) cover more here: what can be posted also
 // depends on places (SendQueue) and credits (Credits). When the poller gains some it stores them as its W1 and
 // continues with W2. At W4 the holder checks whether anything can be posted. All these stores and loads are seq_cst as
 // well.
@@ -32,9 +32,9 @@
 // The network thread keeps the right to post while the link has no queue pairs (verbs_link.h). What was marked meanwhile
 // it posts when it gives the right back, as every holder does.
 //
-// While the right to post is held, chain_, records_ and the posters' sides of the channel's rings,
+// While the right to post is held, chain_, records_ and the posters' sides of the path's rings,
 // credits and places belong to the holder; the exchange that takes it (acquire) sees what the store
-// that gave it back (release) published. The right to poll is of all channels of a node: what arrives
+// that gave it back (release) published. The right to poll is of all paths of a node: what arrives
 // may be of any ring of the link.
 #pragma once
 
@@ -44,15 +44,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/messaged_channel.h"
+#include "transport/messaged_path.h"
 #include "transport/transport.h"
-#include "transport/verbs/channel_messages.h"
 #include "transport/verbs/completion_poller.h"
 #include "transport/verbs/credits.h"
-#include "transport/verbs/endpoint.h"
 #include "transport/verbs/immediate_code.h"
 #include "transport/verbs/link_parts.h"
 #include "transport/verbs/paper_notes.h"
+#include "transport/verbs/path_messages.h"
+#include "transport/verbs/queue_pair.h"
 #include "transport/verbs/send_queue.h"
 #include "transport/verbs/verbs_rings.h"
 #include "transport/verbs/work_chain.h"
@@ -64,15 +64,15 @@ class VerbsLink;
 
 /// Threads: start and destruction: network thread, or any while that does not run; else as noted.
 /// Owns: the queue pair; when the link is mended it gets another one. Not copied.
-class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
+class VerbsPath final : public MessagedPath, private QueuePair::Handler {
  public:
-  /// Channel `number` of the link, which outlives it.
-  VerbsChannel(VerbsLink& link, uint32_t number, ChannelParts parts);
-  ~VerbsChannel() override;
+  /// Path `number` of the link, which outlives it.
+  VerbsPath(VerbsLink& link, uint32_t number, PathParts parts);
+  ~VerbsPath() override;
 
   /// From now on its completions are handled, and what is marked is sent. Errors: system_error.
   Status start();
-  /// Does what Endpoint::disconnect says, if there is a queue pair. Threads: the one that has the
+  /// Does what QueuePair::disconnect says, if there is a queue pair. Threads: the one that has the
   /// link's mutex.
   void disconnect() noexcept {
     if (endpoint_ != nullptr) endpoint_->disconnect();
@@ -85,11 +85,11 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
 
   // Mending, in this order, then start. Threads: network thread.
 
-  /// Takes the channel from the poller and the right to post, for good, and destroys the queue pair. The link has broken,
+  /// Takes the path from the poller and the right to post, for good, and destroys the queue pair. The link has broken,
   /// or stopped. False: another thread, which never waits, is inside; call it again. Idempotent.
   bool give_up_queue_pair() noexcept;
   /// Begins anew with that one. The link's mutex is held.
-  void take_queue_pair(ChannelParts parts) noexcept;
+  void take_queue_pair(PathParts parts) noexcept;
 
   const LinkCounters& counters() const noexcept { return counters_; }
 
@@ -104,7 +104,7 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   bool stuck() const noexcept;
   /// Arms the queue: if no completion is there yet, the next one makes an event.
   void arm() noexcept;
-  /// Fails the link of the channel, as VerbsLink::fail says.
+  /// Fails the link of the path, as VerbsLink::fail says.
   void fail(const Status& cause);
   PollState& poll_state() noexcept { return poll_state_; }
   void count_event() noexcept { count(counters_.network_events); }
@@ -151,12 +151,12 @@ class VerbsChannel final : public MessagedChannel, private Endpoint::Handler {
   // Constant after construction.
   VerbsLink& link_;
   const LinkParts& parts_;  // the link's
-  const ChannelMessages messages_;
+  const PathMessages messages_;
   const uint32_t requests_per_ring_;  // for one transfer, with the notification behind it, at most
   const bool acknowledges_writes_;
 
   // While the link runs it does not change; null from give_up_queue_pair to take_queue_pair.
-  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<QueuePair> endpoint_;
 
   // Shared.
   PaperNotes notes_;

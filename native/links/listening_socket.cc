@@ -1,4 +1,4 @@
-#include "links/listener.h"
+#include "links/listening_socket.h"
 
 #include <sys/socket.h>
 
@@ -34,7 +34,7 @@ Status bind_error(const std::string& address, int error) {
 
 }  // namespace
 
-Result<Listener> Listener::bind(const std::string& address) {
+Result<ListeningSocket> ListeningSocket::bind(const std::string& address) {
   auto resolved = transport::tcp::resolve(address);
   if (!resolved.ok())
     return base::error(Code::config_invalid, "cannot listen: {}", resolved.status().message());
@@ -55,7 +55,7 @@ Result<Listener> Listener::bind(const std::string& address) {
         listen(socket.get(), kBacklog) == 0 &&
         getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) ==
             0) {
-      return Listener(std::move(socket), transport::tcp::to_string(bound));
+      return ListeningSocket(std::move(socket), transport::tcp::to_string(bound));
     }
     error = errno;
     if (error == EADDRINUSE)

@@ -1,4 +1,4 @@
-#include "transport/messaged_channel.h"
+#include "transport/messaged_path.h"
 
 #include <utility>
 
@@ -14,22 +14,22 @@ constexpr uint64_t kReadBytes = 16;
 
 }  // namespace
 
-// ----------------------------------------------------------------------------------------- channel
+// ----------------------------------------------------------------------------------------- path
 
-MessagedChannel::MessagedChannel(LinkContext& context, std::shared_ptr<DeferredSends> deferred)
+MessagedPath::MessagedPath(LinkContext& context, std::shared_ptr<DeferredSends> deferred)
     : context_(context),
       deferred_(std::move(deferred)),
       writes_(context.outgoing.ring_count()),
       reads_(context.incoming.ring_count()),
       to_ring_{Workers(context.workers.size()), Workers(context.workers.size())} {}
 
-void MessagedChannel::defer(uint64_t bytes) {
+void MessagedPath::defer(uint64_t bytes) {
   if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
     return send_now();  // that was D1 (native/DESIGN.md#memory-orders)
   deferred_->note(context_.reactor->clock().now_ns());
 }
 
-void MessagedChannel::ring_doorbells() noexcept {
+void MessagedPath::ring_doorbells() noexcept {
   to_ring_.for_frames.take(
       [this](size_t worker) { ring::ring_for_frames(*context_.workers[worker].doorbell); });
   to_ring_.for_room.take(
@@ -46,7 +46,7 @@ Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
   }
   // The claim was C1; see starved_. The peer can only make room by reading what it has.
   starved_.store(1, std::memory_order_seq_cst);  // C2
-  channel_.send_deferred();
+  path_.send_deferred();
   claimed = MirroredOutgoing::claim(least_bytes, most_bytes);  // C3
   if (claimed.bytes != 0) MessagedOutgoing::forgo_room();
   return claimed;
@@ -54,11 +54,11 @@ Claim MessagedOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
 
 void MessagedOutgoing::post() {
   const wire::Position end = producer_.committed();
-  if (end == posted_) return channel_.send_deferred();
+  if (end == posted_) return path_.send_deferred();
   mark_posted(end);
   count(counters_->transfers);
-  channel_.writes_.mark(number_);
-  channel_.send_now();
+  path_.writes_.mark(number_);
+  path_.send_now();
 }
 
 void MessagedOutgoing::post_soon() {
@@ -67,8 +67,8 @@ void MessagedOutgoing::post_soon() {
   const uint64_t bytes = end - posted_;
   mark_posted(end);
   count(counters_->transfers);
-  channel_.writes_.mark(number_);
-  channel_.defer(bytes);
+  path_.writes_.mark(number_);
+  path_.defer(bytes);
 }
 
 // ---------------------------------------------------------------------------------- incoming rings
@@ -85,7 +85,7 @@ void MessagedOutgoing::post_soon() {
 
 void MessagedIncoming::tell_read(wire::Position read) {
   told_.store(read, std::memory_order_release);
-  channel_.reads_.mark(number_);
+  path_.reads_.mark(number_);
   if (read - told_sent_.load(std::memory_order_relaxed) > consumer_.ring_bytes() / 2) defer_read();
 }
 
@@ -98,8 +98,8 @@ void MessagedIncoming::flush_releases() {
 }
 
 void MessagedIncoming::defer_read() {
-  channel_.on_read_due();
-  channel_.defer(kReadBytes);
+  path_.on_read_due();
+  path_.defer(kReadBytes);
 }
 
 }  // namespace faro::transport

@@ -1,10 +1,10 @@
-// ChannelMap: which queue pair of a link carries what (verbs.queue_pairs).
+// PathMap: which queue pair of a link carries what (verbs.queue_pairs).
 //
 // Everything that a worker posts, the rows of its outgoing rings and the read positions of its incoming ones, goes
-// through a channel of that worker. So if each worker has a channel, workers never compete for a right to post. The two
+// through a path of that worker. So if each worker has a path, workers never compete for a right to post. The two
 // ends of a queue pair need not use it for the same lanes: data and its notification share a queue pair, which is
 // enough for their order, and everything that arrives names its ring. So the ends only have to agree on the number of
-// channels.
+// paths.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@ enum class Sharing {
 };
 
 /// Threads: constant after construction.
-class ChannelMap {
+class PathMap {
  public:
   /// For one end, with its outgoing and its incoming rings.
-  ChannelMap(Sharing sharing, const ring::Layout& outgoing, const ring::Layout& incoming)
+  PathMap(Sharing sharing, const ring::Layout& outgoing, const ring::Layout& incoming)
       : sharing_(sharing), outgoing_(outgoing), incoming_(incoming) {}
 
-  /// How many channels the link has, which is equal at both ends.
+  /// How many paths the link has, which is equal at both ends.
   uint32_t count() const noexcept { return count(sharing_, outgoing_); }
   static uint32_t count(Sharing sharing, const ring::Layout& outgoing) noexcept {
     if (sharing == Sharing::link) return 1;
