@@ -105,7 +105,7 @@ std::optional<links::Refusal> ClusterIdentity::compare(const wire::Hello& theirs
   }
   if (!different.empty()) return mismatch(different + " (all nodes must agree)");
   // It dials again, and is admitted when it was added here.
-  if (hosts[theirs.head.node].empty()) {
+  if (host_of_node(theirs.head.node).empty()) {
     return links::Refusal{
         base::error(Code::connect_failed, "{} was not told of {}", name, their_name), true, false};
   }
@@ -129,8 +129,7 @@ Result<ClusterIdentity> make_identity(const base::Settings& settings, const Peer
   ClusterIdentity identity;
   identity.name = peers.topology().own().name;
   FARO_RETURN_IF_ERROR(links::load_proof(settings, network, identity));
-  for (const Node& node : peers.topology().nodes())
-    identity.hosts.push_back(peers.host(node.number));
+  identity.host_of_node = [&peers](uint32_t node) { return peers.host(node); };
   wire::Hello& hello = identity.hello;
   hello = hello_of(settings);
   hello.address = network.local_address();

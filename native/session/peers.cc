@@ -166,10 +166,12 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
       break;
     case Event::admitted:
       peer.is_open = false;
+      peer.has_next_link = true;
       break;
     case Event::up:
       peer.rested = before == PeerState::parted && peer.view.incarnation == incarnation;
       if (before == PeerState::parted && !peer.rested) remember_lost(peer);
+      peer.has_next_link = false;
       peer.view.incarnation = incarnation;
       peer.view.state = PeerState::linked;
       peer.why_unlinked.clear();
@@ -197,7 +199,8 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
         end(PeerState::parted);
         break;
       }
-      // The next link of one that was parted may have ended before it was up.
+      if (before == PeerState::parted && !peer.has_next_link) break;
+      // The next link of one that was parted may end before it is up.
       if (was_up || before == PeerState::parted) remember_lost(peer);
       end(PeerState::lost);
       break;

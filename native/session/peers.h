@@ -55,7 +55,7 @@ class Peers {
     asked,    // the process, whether the link may rest
     stays,    // the link: one of both needs it
     agreed,   // both, that the link rests
-    ends,     // the link, which is a loss unless it was agreed
+    ends,     // the link, which is a loss unless it was agreed; repeatable
     lost,     // the process, while the session opens
     refused,  // the process refuses this one for good
     drained,  // no query needs the node any more
@@ -160,7 +160,8 @@ class Peers {
     PeerView view;
     Order order = Order::none;
     bool is_present = false;
-    bool is_known = false;  // was there, or in the list, since the number was given
+    bool has_next_link = false;  // a process was admitted, and its link is not up yet
+    bool is_known = false;       // was there, or in the list, since the number was given
     bool rested = false;   // the process is the one whose link was let go, and has not returned yet
     uint32_t waiting = 0;  // how many wait for it
     base::Nanoseconds asked_until = 0;  // somebody has asked for it

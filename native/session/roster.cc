@@ -448,7 +448,6 @@ void Roster::add_node(uint32_t node) {
   if (phase_ != Phase::open) return;
   (void)peers_.on(node, Peers::Event::added);
   resources_.show_link(node, *links_.data(node), 0, false);
-  identity_.hosts[node] = peers_.host(node);
 }
 
 // A node may be in the list already and its address still be on the way here; whoever needs it then wants it again.
@@ -466,7 +465,6 @@ void Roster::remove_node(uint32_t node) {
                            topology_.node(node).name, identity_.name));
   }
   const PeerView now = peers_.on(node, Peers::Event::removed).now;
-  identity_.hosts[node].clear();
   resources_.count_removed(node);
   observer_.on_node_removed(node, now);
   (void)peers_.on(node, Peers::Event::freed);

@@ -53,7 +53,7 @@ class HandConnection final : public links::ControlConnection {
 struct HandshakeSide final : links::Handshake::Owner {
   HandshakeSide(uint32_t node, std::optional<uint32_t> dialled) {
     identity.name = "node " + std::to_string(node) + " (h" + std::to_string(node) + ":7000)";
-    identity.hosts = {"h0", "h1", "h2"};
+    identity.host_of_node = [](uint32_t number) { return "h" + std::to_string(number); };
     identity.hello.head.node = node;
     identity.hello.head.cluster_hash = 77;
     identity.hello.node_count = 3;

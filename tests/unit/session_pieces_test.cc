@@ -427,6 +427,16 @@ TEST_F(PeersTest, tell_of_a_process_once_it_is_linked_on_both_sides) {
   EXPECT_EQ(opens(), Peers::Return::none);
 }
 
+// Whoever ends a link may find no memory, and does it again.
+TEST_F(PeersTest, keep_a_process_whose_link_rests_though_its_end_is_told_twice) {
+  joins(7);
+  rests();
+  EXPECT_EQ(peers_.on(1, Event::ends).now.state, PeerState::parted);
+  (void)peers_.on(1, Event::admitted);
+  EXPECT_EQ(peers_.on(1, Event::ends).now.state, PeerState::lost) << "it is the next link";
+  expect_lost(7);
+}
+
 TEST_F(PeersTest, tell_nothing_of_a_process_that_comes_back_from_rest) {
   joins(7);
   (void)opens();

@@ -109,7 +109,7 @@ class QueryTable : public AbandonedQueries {
   /// Its link has ended. `cause` names the peer. Also for a peer that left in order, and for a drained one. Nothing is lost if it
   /// is parted now: the link rests, and can be made again.
   void on_peer_lost(uint32_t node, const session::PeerView& now, const Status& cause);
-  /// A node that was lost or missing is there: queries may contain it, but for those that this node uses already. What its
+  /// A node that was lost or missing is there: queries may contain it, except those that this node uses already. What its
   /// former life said of others is forgotten.
   void on_peer_joined(uint32_t node, const session::PeerView& now);
   void on_tick(base::Nanoseconds now);
