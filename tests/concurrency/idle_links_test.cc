@@ -138,14 +138,10 @@ size_t open_descriptors() {
 class IdleLinks : public testing::TestWithParam<std::string> {
  protected:
   static SettingList settings() {
-    SettingList settings = {{"connect.wait_for", "none"},
-                            {"liveness.timeout_ms", "1000"},  // four looks in that time
-                            {"link.idle_ms", "1"}};
-    settings.emplace_back("transport", GetParam() == "tls" ? "tcp" : GetParam());
-    if (GetParam() != "tls") return settings;
-    static const NodeFiles files = Authority().issue();
-    const SettingList tls = files.settings();
-    settings.insert(settings.end(), tls.begin(), tls.end());
+    SettingList settings = transport_settings(GetParam());
+    settings.emplace_back("connect.wait_for", "none");
+    settings.emplace_back("liveness.timeout_ms", "1000");  // four looks in that time
+    settings.emplace_back("link.idle_ms", "1");
     return settings;
   }
   void open_all(const std::set<uint32_t>& nodes, const SettingList& more = {}) {

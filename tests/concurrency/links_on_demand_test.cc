@@ -26,12 +26,9 @@ using std::chrono::seconds;
 class LinksOnDemand : public testing::TestWithParam<std::string> {
  protected:
   static SettingList settings() {
-    SettingList settings = {{"connect.wait_for", "none"}, {"liveness.timeout_ms", "1000"}};
-    settings.emplace_back("transport", GetParam() == "tls" ? "tcp" : GetParam());
-    if (GetParam() != "tls") return settings;
-    static const NodeFiles files = Authority().issue();
-    const SettingList tls = files.settings();
-    settings.insert(settings.end(), tls.begin(), tls.end());
+    SettingList settings = transport_settings(GetParam());
+    settings.emplace_back("connect.wait_for", "none");
+    settings.emplace_back("liveness.timeout_ms", "1000");
     return settings;
   }
   /// All know all, and nobody is linked.

@@ -15,6 +15,7 @@
 #include "support/log_lines.h"
 #include "support/pausable_network.h"
 #include "support/raw_peer.h"
+#include "support/traces.h"
 #include "wire/control.h"
 #include "wire/preamble.h"
 
@@ -532,10 +533,6 @@ TEST_P(Closing, twice_and_from_several_threads_is_harmless) {
   cluster[1].close();
   cluster[0].send(1, bytes_of("into the void"));
   EXPECT_FALSE(cluster[0].connected(1));
-}
-
-std::ptrdiff_t entries_of(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
 TEST_P(Closing, two_hundred_sessions_leave_no_descriptor_and_no_thread) {

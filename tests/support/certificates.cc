@@ -108,4 +108,12 @@ void Authority::renew(const NodeFiles& files, const Subject& subject) const {
              [&](FILE* file) { return PEM_write_X509(file, certificate_.get()); });
 }
 
+std::vector<std::pair<std::string, std::string>> transport_settings(const std::string& name) {
+  if (name != "tls") return {{"transport", name}};
+  static const NodeFiles files = Authority().issue();
+  auto settings = files.settings();
+  settings.emplace_back("transport", "tcp");
+  return settings;
+}
+
 }  // namespace faro::test

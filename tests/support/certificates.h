@@ -49,4 +49,7 @@ class Authority {
   const std::shared_ptr<x509_st> certificate_;
 };
 
+/// For a transport by its name, or for "tls": tcp, with certificates of an authority that all of a process share.
+std::vector<std::pair<std::string, std::string>> transport_settings(const std::string& name);
+
 }  // namespace faro::test

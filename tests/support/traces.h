@@ -2,15 +2,31 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <system_error>
 
 namespace faro::test {
+
+/// How many files a folder has; of descriptors of this process, that of looking at the folder counts.
+inline uint64_t entries_of(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return static_cast<uint64_t>(std::distance(begin(all), end(all)));
+}
+
+/// What this process has mapped.
+inline uint64_t mapped_bytes() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 /// Threads: any.
 struct Traces {

@@ -27,6 +27,7 @@
 #include "support/recorded_events.h"
 #include "support/session_cluster.h"
 #include "support/test_network.h"
+#include "support/traces.h"
 #include "support/watchdog.h"
 #include "system/node_processes.h"
 
@@ -38,16 +39,6 @@ using std::chrono::seconds;
 constexpr seconds kLimit{50};
 constexpr uint64_t kRows = 5'000;  // of each worker, to each
 constexpr uint64_t kRingBytes = uint64_t{1} << 20;
-
-uint64_t entries_of(const char* folder) {
-  return static_cast<uint64_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-
-uint64_t mapped_bytes() {
-  uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 std::vector<uint32_t> numbers_in(std::istream& line) {
   return {std::istream_iterator<uint32_t>(line), std::istream_iterator<uint32_t>()};

@@ -15,16 +15,12 @@
 #include "support/endpoint_pair.h"
 #include "support/expect.h"
 #include "support/temporary_folder.h"
+#include "support/traces.h"
 
 namespace faro::test {
 namespace {
 
 using Kind = ChannelEvent::Kind;
-
-size_t entries_of(const char* folder) {
-  const std::filesystem::directory_iterator all(folder);
-  return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
 
 // The bytes of all files together.
 uint64_t bytes_in(const std::string& folder) {

@@ -20,6 +20,7 @@
 #include "support/recorded_events.h"
 #include "support/session_cluster.h"
 #include "support/test_network.h"
+#include "support/traces.h"
 #include "support/watchdog.h"
 #include "system/node_processes.h"
 
@@ -44,16 +45,6 @@ uint64_t sum_of_all_rows() {
     for (uint64_t i = 0; i < kRows; ++i) sum += row_of(worker, i);
   }
   return sum;
-}
-
-uint64_t entries_of(const char* folder) {
-  return static_cast<uint64_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-
-uint64_t mapped_bytes() {
-  uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 /// A node that does what the test says, line by line.
