@@ -1,13 +1,19 @@
 // What a user sees of a session with a fixed list of nodes: the table "A fixed list" of native/session/README.md.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "faro/nodes.h"
 #include "support/recorded_events.h"
 #include "support/shuffle_api.h"
+#include "support/temporary_folder.h"
 
 namespace faro::test {
 namespace {
@@ -92,6 +98,40 @@ TEST_F(FixedSession, has_nobody_added_drained_or_removed) {
   expect_error(Nodes(session()).add({1, "127.0.0.1:1"}), Code::wrong_state, {"cluster.node_limit"});
   expect_error(Nodes(session()).drain(0), Code::wrong_state, {"cluster.node_limit"});
   expect_error(Nodes(session()).remove(0), Code::wrong_state, {"cluster.node_limit"});
+}
+
+/// Node 1 of a list of two, whose node 0 never comes.
+Result<std::unique_ptr<Session>> open_alone(const std::string& counters_folder) {
+  Config config;
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"cluster.nodes", "127.0.0.1:1,127.0.0.1:0"},
+           {"cluster.node", "1"},
+           {"cluster.workers", "16"},  // whose lanes take pages of their own
+           {"connect.wait_for", "none"},
+           {"counters.folder", counters_folder}}) {
+    EXPECT_TRUE(is_ok(config.set(name, value)));
+  }
+  return Session::open(config);
+}
+
+TEST(FixedSessionAlone, fails_a_query_at_once_whose_member_has_never_come) {
+  const auto session = value_of(open_alone(""));
+  const QueryId id = session->begin_query();
+  ASSERT_TRUE(is_ok(session->declare_query(id, {0, 16})));
+  Status cause;
+  EXPECT_EQ(end_query(session->worker(0), id, cause), Outcome::failed);
+  expect_error(cause, Code::peer_lost,
+               {"node 0", "has not come back since this node opened its session"});
+}
+
+// Else the file of a folder that is full would end the process when a lane counts for the first time.
+TEST(FixedSessionAlone, has_room_for_the_counters_of_all_lanes_from_the_start) {
+  const TemporaryFolder folder;
+  const auto session = value_of(open_alone(folder.path()));
+  const auto file = std::filesystem::directory_iterator(folder.path())->path();
+  struct stat state {};
+  ASSERT_EQ(stat(file.c_str(), &state), 0);
+  EXPECT_GE(state.st_blocks * 512, state.st_size);
 }
 
 }  // namespace

@@ -21,6 +21,15 @@ void lose_and_return(QueryCluster& cluster) {
   }
 }
 
+TEST(QueryLosses, keep_queries_from_a_node_that_comes_after_they_were_begun) {
+  QueryCluster cluster(2);
+  cluster[0].on_peer_lost(1, kLost);
+  const QueryId id = cluster[0].begin();
+  cluster[0].on_peer_joined(1, kNextIncarnation);
+  expect_error(cluster.use(0, id)->cause(), Code::peer_lost, {"began before", "had come back"});
+  EXPECT_FALSE(cluster.use(0, cluster[0].begin())->failed());
+}
+
 TEST(QueryLosses, a_query_begun_before_a_node_came_back_fails_by_name_and_does_not_reach_it) {
   QueryCluster cluster(3);
   const QueryId unused = cluster[0].begin();
