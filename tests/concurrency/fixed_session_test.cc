@@ -100,13 +100,14 @@ TEST_F(FixedSession, has_nobody_added_drained_or_removed) {
   expect_error(Nodes(session()).remove(0), Code::wrong_state, {"cluster.node_limit"});
 }
 
-/// Node 1 of a list of two, whose node 0 never comes.
-Result<std::unique_ptr<Session>> open_alone(const std::string& counters_folder) {
+/// The last node of a list of so many, of which no other one ever comes.
+Result<std::unique_ptr<Session>> open_alone(int count, const std::string& counters_folder) {
+  std::string addresses;
+  for (int n = 1; n < count; ++n) addresses += "127.0.0.1:" + std::to_string(n) + ",";
   Config config;
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"cluster.nodes", "127.0.0.1:1,127.0.0.1:0"},
-           {"cluster.node", "1"},
-           {"cluster.workers", "16"},  // whose lanes take pages of their own
+           {"cluster.nodes", addresses + "127.0.0.1:0"},
+           {"cluster.node", std::to_string(count - 1)},
            {"connect.wait_for", "none"},
            {"counters.folder", counters_folder}}) {
     EXPECT_TRUE(is_ok(config.set(name, value)));
@@ -115,9 +116,9 @@ Result<std::unique_ptr<Session>> open_alone(const std::string& counters_folder) 
 }
 
 TEST(FixedSessionAlone, fails_a_query_at_once_whose_member_has_never_come) {
-  const auto session = value_of(open_alone(""));
+  const auto session = value_of(open_alone(2, ""));
   const QueryId id = session->begin_query();
-  ASSERT_TRUE(is_ok(session->declare_query(id, {0, 16})));
+  ASSERT_TRUE(is_ok(session->declare_query(id, {0, 1})));
   Status cause;
   EXPECT_EQ(end_query(session->worker(0), id, cause), Outcome::failed);
   expect_error(cause, Code::peer_lost,
@@ -127,7 +128,7 @@ TEST(FixedSessionAlone, fails_a_query_at_once_whose_member_has_never_come) {
 // Else the file of a folder that is full would end the process when a lane counts for the first time.
 TEST(FixedSessionAlone, has_room_for_the_counters_of_all_lanes_from_the_start) {
   const TemporaryFolder folder;
-  const auto session = value_of(open_alone(folder.path()));
+  const auto session = value_of(open_alone(200, folder.path()));
   const auto file = std::filesystem::directory_iterator(folder.path())->path();
   struct stat state {};
   ASSERT_EQ(stat(file.c_str(), &state), 0);
