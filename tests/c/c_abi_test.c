@@ -458,6 +458,56 @@ static void refuses_misuse(void) {
   faro_session_destroy(session);
 }
 
+/* --- names_senders_and_receivers_by_index */
+
+static void take_indices(void* context, const faro_shuffle_metrics* metrics) {
+  (void)context;
+  CHECK(metrics->sent_count == kNodes && metrics->received_count == kNodes);
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    CHECK(metrics->sent[i].receiver == i && metrics->received[i].sender == i);
+    CHECK(metrics->sent[i].rows == 1 && metrics->received[i].rows == 1);
+  }
+}
+
+/* Both lists name worker 1 first: index 0 is worker 1. */
+static void use_indices(struct cluster* cluster, int node) {
+  const uint32_t workers[kNodes] = {1, 0};
+  const faro_shuffle_spec spec = {.size = sizeof spec,
+                                  .query = cluster->query,
+                                  .row_bytes = 4,
+                                  .senders = workers,
+                                  .receivers = workers,
+                                  .sender_count = kNodes,
+                                  .receiver_count = kNodes};
+  faro_shuffle* shuffle = NULL;
+  OK(faro_worker_open_shuffle(cluster->workers[node], &spec, &shuffle));
+  const uint32_t number = (uint32_t)node;
+  for (uint32_t to = 0; to < kNodes; ++to)
+    DONE(faro_sender_send(shuffle, to, &number, sizeof number, FARO_WAIT_FOREVER));
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  faro_batch* batch = faro_batch_create();
+  for (uint32_t from = 0; from < kNodes; ++from) {
+    faro_rows got = {.size = sizeof got};
+    DONE(faro_receiver_receive_from(shuffle, from, batch, FARO_WAIT_FOREVER, &got));
+    CHECK(got.sender == from && got.row_count == 1);
+    CHECK(memcmp(got.address, &workers[from], sizeof number) == 0);
+    CHECK(faro_receiver_receive_from(shuffle, from, batch, FARO_WAIT_FOREVER, NULL) ==
+          FARO_OUTCOME_END_OF_STREAM);
+  }
+  FAILED(faro_receiver_receive_from(shuffle, kNodes, batch, FARO_WAIT_FOREVER, NULL),
+         FARO_CODE_INVALID_ARGUMENT);
+  faro_batch_destroy(batch);
+  OK(faro_shuffle_read_metrics(shuffle, take_indices, NULL));
+  faro_shuffle_destroy(shuffle);
+  end_query(cluster, node);
+}
+
+static void names_senders_and_receivers_by_index(void) {
+  struct cluster cluster = open_cluster();
+  on_workers(&cluster, use_indices);
+  close_cluster(&cluster);
+}
+
 /* --- carries_rows_between_two_sessions */
 
 enum { kRows = 20000 };
@@ -1566,6 +1616,7 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
   } cases[] = {{"refuses_misuse", refuses_misuse},
+               {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
                {"writes_rows_in_place", writes_rows_in_place},
                {"tells_why_a_query_failed", tells_why_a_query_failed},

@@ -44,7 +44,7 @@ TEST_F(ShuffleApi, rows_and_bytes_count_by_receiver_and_by_sender) {
     const ShuffleMetrics metrics = fixed.metrics();
     EXPECT_TRUE(metrics.query == id && metrics.stage == 0 && metrics.worker == w);
     ASSERT_EQ(metrics.sent.size(), 2u);
-    EXPECT_EQ(metrics.sent[0].receiver, 1u);
+    EXPECT_EQ(metrics.sent[0].receiver, 0u) << "worker 1: by index";
     EXPECT_EQ(metrics.sent[0].rows, 1000u);
     EXPECT_EQ(metrics.sent[0].bytes, 8000u);
     EXPECT_GT(metrics.sent[0].frames, metrics.sent[1].frames);
@@ -70,8 +70,8 @@ TEST_F(ShuffleApi, rows_and_bytes_count_by_receiver_and_by_sender) {
     const ShuffleMetrics large = texts.metrics();
     EXPECT_EQ(large.sent.size(), 1 - w);
     EXPECT_EQ(large.received.size(), w);
-    const uint64_t rows = w == 0 ? sent_to(large, 1).rows : received_from(large, 0).rows;
-    const uint64_t bytes = w == 0 ? sent_to(large, 1).bytes : received_from(large, 0).bytes;
+    const uint64_t rows = w == 0 ? sent_to(large, 0).rows : received_from(large, 0).rows;
+    const uint64_t bytes = w == 0 ? sent_to(large, 0).bytes : received_from(large, 0).bytes;
     EXPECT_EQ(rows, 21u);
     EXPECT_EQ(bytes, 20 * 104u + 50'000u);
     fixed.close();
@@ -91,16 +91,16 @@ TEST_F(ShuffleApi, metrics_stay_with_the_handle_and_with_the_query_until_it_has_
   EXPECT_EQ(send_rows(kept, 0, 8, 3), Outcome::done);
   EXPECT_EQ(kept.sender()->finish(), Outcome::done);
   kept.close();
-  EXPECT_EQ(sent_to(kept.metrics(), 1).rows, 3u);
+  EXPECT_EQ(sent_to(kept.metrics(), 0).rows, 3u);
 
   // Whoever it asks, and whether they are closed.
   std::vector<ShuffleMetrics> shuffles;
   std::thread([&] { shuffles = session(0).metrics(id).shuffles; }).join();
   ASSERT_EQ(shuffles.size(), 2u);
   EXPECT_EQ(shuffles[0].stage, 0u);
-  EXPECT_EQ(sent_to(shuffles[0], 1).rows, 3u);
+  EXPECT_EQ(sent_to(shuffles[0], 0).rows, 3u);
   EXPECT_EQ(shuffles[1].stage, 1u);
-  EXPECT_EQ(sent_to(shuffles[1], 1).rows, 7u);
+  EXPECT_EQ(sent_to(shuffles[1], 0).rows, 7u);
   EXPECT_EQ(session(0).metrics(other).shuffles.size(), 0u);
   EXPECT_EQ(session(0).metrics().shuffles.size(), 0u);
 
@@ -119,11 +119,11 @@ TEST_F(ShuffleApi, metrics_stay_with_the_handle_and_with_the_query_until_it_has_
   EXPECT_EQ(worker(0).end_query(id), Outcome::done);
   while (!session(0).metrics(id).shuffles.empty()) std::this_thread::yield();
 
-  EXPECT_EQ(sent_to(kept.metrics(), 1).rows, 3u) << "the handle lives";
+  EXPECT_EQ(sent_to(kept.metrics(), 0).rows, 3u) << "the handle lives";
   const Shuffle moved = std::move(kept);
-  EXPECT_EQ(sent_to(moved.metrics(), 1).rows, 3u);
+  EXPECT_EQ(sent_to(moved.metrics(), 0).rows, 3u);
   cluster_.reset();
-  EXPECT_EQ(sent_to(moved.metrics(), 1).rows, 3u);
+  EXPECT_EQ(sent_to(moved.metrics(), 0).rows, 3u);
   EXPECT_EQ(Shuffle().metrics().sent.size(), 0u);
 }
 

@@ -294,6 +294,63 @@ TEST_F(ShuffleApi, a_receiver_that_does_not_exist_is_refused_and_the_query_goes_
   }
 }
 
+// Worker 2 sends before the receiver has opened, worker 0 after that.
+TEST_F(ShuffleApi, senders_are_named_by_their_place_in_the_list_of_senders) {
+  const QueryId id = open_and_begin(1, {{"cluster.workers", "3"}});
+  const ShuffleSpec named = spec(id, 0, 8, {2, 0}, {1});
+  const std::vector<uint32_t> places = {1, 0, 0};  // by worker
+  const auto send = [&](Shuffle& from, uint64_t number, size_t rows) {
+    for (size_t i = 0; i < rows; ++i) send_now(from, std::as_bytes(std::span(&number, 1)));
+    EXPECT_EQ(from.sender()->finish(), Outcome::done);
+  };
+  const auto expect_rows_by_place = [&](Shuffle& at, uint32_t place, Batch& batch) {
+    EXPECT_EQ(batch.sender(), place);
+    for (const uint64_t number : batch.rows<uint64_t>()) EXPECT_EQ(places[number], place);
+    ASSERT_EQ(at.metrics().received.size(), 2u);
+    EXPECT_EQ(at.metrics().received[place].sender, place);
+  };
+  Shuffle second = open_shuffle(worker(2), named);
+  send(second, 2, 3);
+  Shuffle at = open_shuffle(worker(1), named);
+  Shuffle first = open_shuffle(worker(0), named);
+  send(first, 0, 5);
+  Batch batch;
+  uint32_t rows = 0;
+  for (Outcome taken; (taken = at.receiver()->receive_from(1, batch)) == Outcome::done;) {
+    expect_rows_by_place(at, 1, batch);
+    rows += batch.row_count();
+  }
+  EXPECT_EQ(rows, 5u) << "of worker 0";
+  while (at.receiver()->receive(batch) == Outcome::done) expect_rows_by_place(at, 0, batch);
+  EXPECT_EQ(at.metrics().received[0].rows, 3u) << "of worker 2";
+  expect_failed(at.receiver()->receive_from(2, batch), at, Code::invalid_argument,
+                {"sender 2 does not exist"});
+}
+
+TEST_F(ShuffleApi, each_side_keeps_why_its_own_last_call_has_failed) {
+  const QueryId id = open_and_begin(1);
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  const ShuffleSender sender = value_of(shuffle.sender());
+  const ShuffleReceiver receiver = value_of(shuffle.receiver());
+  Batch batch;
+  EXPECT_TRUE(sender.status().ok() && receiver.status().ok() && shuffle.status().ok());
+  EXPECT_EQ(sender.send(7, filled(8, 1)), Outcome::failed);
+  EXPECT_TRUE(receiver.status().ok()) << receiver.status().to_string();
+  EXPECT_EQ(receiver.receive_from(9, batch), Outcome::failed);
+  expect_error(sender.status(), Code::invalid_argument, {"receiver 7"});
+  expect_error(receiver.status(), Code::invalid_argument, {"sender 9"});
+  expect_error(shuffle.status(), Code::invalid_argument, {"sender 9"});
+  EXPECT_EQ(sender.send(8, filled(8, 1)), Outcome::failed);
+  expect_error(receiver.status(), Code::invalid_argument, {"sender 9"});
+  expect_error(shuffle.status(), Code::invalid_argument, {"receiver 8"});
+  // What succeeds clears neither.
+  EXPECT_EQ(sender.send(0, filled(8, 1)), Outcome::done);
+  EXPECT_EQ(sender.finish(), Outcome::done);
+  EXPECT_EQ(receiver.receive(batch), Outcome::done);
+  expect_error(sender.status(), Code::invalid_argument, {"receiver 8"});
+  expect_error(receiver.status(), Code::invalid_argument, {"sender 9"});
+}
+
 TEST_F(ShuffleApi, a_node_that_does_not_exist_is_not_waited_for) {
   open(1);
   EXPECT_TRUE(session().await_node(0).ok());

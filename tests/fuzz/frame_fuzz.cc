@@ -274,7 +274,7 @@ class FrameRun {
   }
 
   void check_rows(const Batch& batch) {
-    require(batch.sender() == kSender, "rows are of who sent them");
+    require(batch.sender() == 0, "the sender is the first one named");
     require(batch.row_count() > 0, "a batch has rows");
     const std::span<const std::byte> bytes = batch.bytes();
     if (batch.row_bytes() != 0) {

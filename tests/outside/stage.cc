@@ -12,6 +12,10 @@ using faro::Wait;
 
 namespace {
 
+uint32_t index_in(const std::vector<uint32_t>& workers, uint32_t worker) {
+  return static_cast<uint32_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin());
+}
+
 bool is_in(const std::vector<uint32_t>& workers, uint32_t worker) {
   return std::find(workers.begin(), workers.end(), worker) != workers.end();
 }
@@ -22,9 +26,7 @@ Stage::Stage(Scene& scene, const StagePlan& plan, uint64_t enough)
     : scene_(scene),
       rows_(scene.plan.seed, plan),
       sends_(is_in(plan.senders, scene.me)),
-      my_place_(
-          static_cast<uint32_t>(std::find(plan.receivers.begin(), plan.receivers.end(), scene.me) -
-                                plan.receivers.begin())),
+      my_place_(index_in(plan.receivers, scene.me)),
       one_by_one_(scene.chance.one_in(5)),
       enough_(enough),
       count_(sends_ ? rows_.count(scene.me) : 0),
@@ -186,12 +188,13 @@ Outcome Stage::take(bool wait, Batch& batch) {
     check_answer(outcome, how, "receive");
     return outcome;
   }
+  const std::vector<uint32_t>& senders = rows_.plan().senders;
   for (auto& [sender, source] : sources_) {
     if (source.ended) continue;
-    const Outcome outcome = receiver.receive_from(sender, batch, how);
+    const Outcome outcome = receiver.receive_from(index_in(senders, sender), batch, how);
     check_answer(outcome, how, "receive_from");
     source.ended = outcome == Outcome::end_of_stream;
-    if (outcome == Outcome::done && batch.sender() != sender)
+    if (outcome == Outcome::done && senders[batch.sender()] != sender)
       broken("receive_from: another's rows");
     if (!source.ended) return outcome;
   }
@@ -207,12 +210,12 @@ void Stage::check_typed(const Batch& batch) {
 }
 
 void Stage::check(const Batch& batch) {
-  const uint32_t sender = batch.sender();
-  const auto found = sources_.find(sender);
-  if (found == sources_.end()) return broken("rows of a worker that is no sender");
+  const std::vector<uint32_t>& senders = rows_.plan().senders;
+  if (batch.sender() >= senders.size()) return broken("rows of a sender that there is not");
+  const uint32_t sender = senders[batch.sender()];
   if (rows_.plan().row_bytes == 8) check_typed<uint64_t>(batch);
   if (rows_.plan().row_bytes == sizeof(Row24)) check_typed<Row24>(batch);
-  uint64_t& next = found->second.next;
+  uint64_t& next = sources_[sender].next;
   uint32_t rows = 0;
   for (const std::span<const std::byte> row : batch.each_row()) {
     const std::string which =

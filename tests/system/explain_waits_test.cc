@@ -173,7 +173,7 @@ class Tried {
       case Kind::rows:
         return shuffle_->receiver()->receive(batch_, wait);
       case Kind::rows_of_one:
-        return shuffle_->receiver()->receive_from(1, batch_, wait);
+        return shuffle_->receiver()->receive_from(0, batch_, wait);
       case Kind::room: {
         Outcome outcome;
         while ((outcome = shuffle_->sender()->send(0, row_, wait)) == Outcome::done) {
@@ -229,7 +229,7 @@ class TriedInC {
         outcome = faro_receiver_receive(shuffle_, batch_, wait_ns, &rows);
         break;
       case Kind::rows_of_one:
-        outcome = faro_receiver_receive_from(shuffle_, 1, batch_, wait_ns, &rows);
+        outcome = faro_receiver_receive_from(shuffle_, 0, batch_, wait_ns, &rows);
         break;
       case Kind::room:
         while (outcome == FARO_OUTCOME_DONE)

@@ -47,7 +47,8 @@ class Batch {
     if (frame_ != nullptr) end();
   }
 
-  /// Number of the worker that sent the rows.
+  /// The worker that sent the rows: its index in ShuffleSpec::senders. With all workers as senders
+  /// that is its number.
   uint32_t sender() const noexcept { return sender_; }
   uint32_t row_count() const noexcept { return row_count_; }
   bool empty() const noexcept { return frame_ == nullptr; }

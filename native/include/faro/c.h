@@ -147,9 +147,11 @@ typedef struct faro_error {
   const char* message; /* never null; valid until the next call that fails on this thread */
 } faro_error;
 
-/* Tells the calling thread's last failure; FARO_CODE_OK if there was none. The call itself answers
- * INVALID_ARGUMENT if `error` is null or too small, and leaves the failure as it is. Threads: any.
- * Blocks: never. */
+/* Tells the calling thread's last failure; FARO_CODE_OK if there was none. No call clears it: the
+ * next one that fails on this thread replaces it. So ask right after a call that has failed: calls
+ * of the sender and of the receiver of a shuffle, and of other objects, share it. The call itself
+ * answers INVALID_ARGUMENT if `error` is null or too small, and leaves the failure as it is.
+ * Threads: any. Blocks: never. */
 faro_code faro_last_error(faro_error* error);
 
 /* The name of a code as codes.def has it, such as "peer_lost"; "unknown" for another number.
@@ -367,7 +369,7 @@ faro_code faro_session_read_metrics(const faro_session* session, faro_session_me
  * faro::ReceivedMetrics say what each counts. Both are without `size`: faro_shuffle_metrics tells
  * the distance. */
 typedef struct faro_sent_metrics {
-  uint32_t receiver; /* worker number */
+  uint32_t receiver; /* index in the receivers of the spec */
   uint32_t reserved;
   uint64_t rows;
   uint64_t bytes;
@@ -377,7 +379,7 @@ typedef struct faro_sent_metrics {
   uint64_t bytes_out_overflow;
 } faro_sent_metrics;
 typedef struct faro_received_metrics {
-  uint32_t sender; /* worker number */
+  uint32_t sender; /* index in the senders of the spec */
   uint32_t reserved;
   uint64_t rows;
   uint64_t bytes;
@@ -442,10 +444,11 @@ typedef struct faro_shuffle_spec {
   faro_query_id query;
   uint32_t stage;     /* number of the shuffle operator in its query's plan, at most 2^31-1 */
   uint32_t row_bytes; /* width of every row; 0: rows have a length each */
-  /* Worker numbers; none: all workers; with cluster.node_limit, those declared. */
+  /* Worker numbers; none: all workers; with cluster.node_limit, those declared. Sender i is
+   * senders[i], by which all of this shuffle names it. */
   const uint32_t* senders;
   /* Worker numbers; none: all workers; with cluster.node_limit, those declared. Receiver i is
-   * receivers[i]. */
+   * receivers[i], by which all of this shuffle names it. */
   const uint32_t* receivers;
   uint32_t sender_count;
   uint32_t receiver_count;
@@ -544,12 +547,12 @@ typedef struct faro_shuffle_info {
   uint32_t receiver_count;
   uint32_t own_receiver;     /* number among the receivers; receiver_count if this worker is none */
   uint32_t is_sender;        /* 1: this worker is a sender, else 0 */
-  const uint32_t* senders;   /* their worker numbers */
+  const uint32_t* senders;   /* their worker numbers. Sender i is senders[i] */
   const uint32_t* receivers; /* their worker numbers. Receiver i is receivers[i] */
 } faro_shuffle_info;
 faro_code faro_shuffle_describe(const faro_shuffle* shuffle, faro_shuffle_info* info);
-/* Answers why the query has failed, or the last call of this shuffle; FARO_CODE_OK if neither
- * did. */
+/* Answers why the last call of this shuffle that failed did, of either side; else why the query has
+ * failed; FARO_CODE_OK if neither did. No call clears it: the next one that fails replaces it. */
 faro_code faro_shuffle_status(const faro_shuffle* shuffle);
 /* Fails the query on every participant with query_cancelled and this reason, at once. */
 faro_code faro_shuffle_cancel(faro_shuffle* shuffle, const char* reason);
@@ -680,7 +683,7 @@ typedef struct faro_rows {
   uint64_t bytes;      /* of all rows, with their lengths */
   uint32_t row_count;
   uint32_t row_bytes;
-  uint32_t sender; /* number of the worker that sent them */
+  uint32_t sender; /* that sent them: index in the senders of the spec */
   uint32_t reserved;
 } faro_rows;
 
@@ -702,8 +705,9 @@ faro_code faro_batch_detach(faro_batch* batch);
  * failed. Where this worker is no receiver: wrong_state. */
 faro_outcome faro_receiver_receive(faro_shuffle* shuffle, faro_batch* batch, int64_t wait_ns,
                                    faro_rows* rows);
-/* Takes the next rows of one sender (a worker number) into `batch`, after releasing what it held.
- * It answers as faro_receiver_receive does, but end_of_stream when that sender has finished. */
+/* Takes the next rows of one sender, an index in the senders of the spec, into `batch`, after
+ * releasing what it held. It answers as faro_receiver_receive does, but end_of_stream when that
+ * sender has finished. */
 faro_outcome faro_receiver_receive_from(faro_shuffle* shuffle, uint32_t sender, faro_batch* batch,
                                         int64_t wait_ns, faro_rows* rows);
 /* Says that this receiver needs no more rows; faro::ShuffleReceiver::stop says what follows.

@@ -58,7 +58,7 @@ class MergingReceiver {
                         std::to_string(sizeof(Row)) +
                         " bytes, but row_bytes = " + std::to_string(row_bytes));
     }
-    return MergingReceiver(*receiver, shuffle.spec().senders, std::move(before));
+    return MergingReceiver(*receiver, shuffle.spec().senders.size(), std::move(before));
   }
 
   /// The next row of all.
@@ -94,7 +94,7 @@ class MergingReceiver {
  private:
   /// One sender's rows: those of its last batch, and the first of them that was not handed out.
   struct Source {
-    uint32_t sender = 0;
+    uint32_t sender = 0;  // index in ShuffleSpec::senders
     std::vector<std::byte> bytes{};
     size_t at = 0;
     uint32_t rows_left = 0;
@@ -124,10 +124,10 @@ class MergingReceiver {
     }
   };
 
-  MergingReceiver(ShuffleReceiver receiver, const std::vector<uint32_t>& senders, Before before)
-      : receiver_(receiver), before_(std::move(before)), tree_(senders.size(), kNobody) {
-    for (const uint32_t sender : senders) {
-      unfilled_.push_back(static_cast<uint32_t>(sources_.size()));
+  MergingReceiver(ShuffleReceiver receiver, size_t sender_count, Before before)
+      : receiver_(receiver), before_(std::move(before)), tree_(sender_count, kNobody) {
+    for (uint32_t sender = 0; sender < sender_count; ++sender) {
+      unfilled_.push_back(sender);
       sources_.push_back({sender});
     }
   }

@@ -65,7 +65,7 @@ struct WorkerMetrics {
 /// What a shuffle has sent to one of its receivers. Bytes, here and in ReceivedMetrics, are those
 /// of rows, with the length of each if they have one.
 struct SentMetrics {
-  uint32_t receiver = 0;  ///< worker number
+  uint32_t receiver = 0;  ///< index in ShuffleSpec::receivers
   uint64_t rows = 0;      ///< in closed frames; after finish() all, without those that were dropped
   uint64_t bytes = 0;
   uint64_t frames = 0;  ///< a row too large for a frame counts as one
@@ -77,7 +77,7 @@ struct SentMetrics {
 
 /// What a shuffle has received from one of its senders.
 struct ReceivedMetrics {
-  uint32_t sender = 0;  ///< worker number
+  uint32_t sender = 0;  ///< index in ShuffleSpec::senders
   uint64_t rows = 0;    ///< handed out
   uint64_t bytes = 0;
   uint64_t batches = 0;

@@ -42,9 +42,10 @@ class ShuffleReceiver {
   ///   failed         see status()
   Outcome receive(Batch& batch, Wait wait = Wait::forever()) const;
 
-  /// Takes the next rows of one sender (a worker number), after releasing what `batch` held. It
-  /// answers as receive() does, but end_of_stream when that sender has finished, and `failed` also
-  /// if that worker is no sender. MergingReceiver merges sorted streams.
+  /// Takes the next rows of one sender, given by its index in ShuffleSpec::senders, after releasing
+  /// what `batch` held. It answers as receive() does, but end_of_stream when that sender has
+  /// finished, and `failed` also if there is no such sender. MergingReceiver merges sorted
+  /// streams.
   Outcome receive_from(uint32_t sender, Batch& batch, Wait wait = Wait::forever()) const;
 
   /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and
@@ -52,7 +53,9 @@ class ShuffleReceiver {
   /// before the end of its stream cancels the query. Answers done or failed. Blocks: never.
   Outcome stop() const;
 
-  /// Why the shuffle's last call answered `failed`; ok if none did.
+  /// Why the last call of this side of the shuffle, of a Batch too, that answered `failed` did; ok
+  /// if none did. No call clears it: the next one that fails replaces it. The sending side has a
+  /// status of its own.
   Status status() const;
 
  private:

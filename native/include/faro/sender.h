@@ -184,7 +184,9 @@ class ShuffleSender {
 
   uint32_t receiver_count() const noexcept { return receiver_count_; }
 
-  /// Why the shuffle's last call answered `failed`; ok if none did.
+  /// Why the last call of this side of the shuffle that answered `failed` did; ok if none did. No
+  /// call clears it: the next one that fails replaces it. The receiving side has a status of its
+  /// own.
   Status status() const;
 
  protected:

@@ -150,7 +150,8 @@ class Worker {
   /// ok one is none. It waits for the outcome, and answers, as end_query(query, wait) does.
   Outcome end_query(const QueryId& query, const Status& failure, Wait wait = Wait::forever());
 
-  /// Why the last call of this worker (not of its shuffles) answered `failed`; ok if none did.
+  /// Why the last call of this worker (not of its shuffles) that answered `failed` did; ok if none
+  /// did. No call clears it: the next one that fails replaces it.
   Status status() const;
 
   /// Releases the calling thread's ownership. The next thread that uses the worker takes it,

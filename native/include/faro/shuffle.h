@@ -36,10 +36,11 @@ struct ShuffleSpec {
   QueryId query;
   uint32_t stage = 0;      ///< number of the shuffle operator in its query's plan
   uint32_t row_bytes = 0;  ///< width of every row; 0: rows have a length each
-  /// Worker numbers; empty: all workers; with cluster.node_limit, those declared.
+  /// Worker numbers; empty: all workers; with cluster.node_limit, those declared. Sender i is
+  /// senders[i]: all that names a sender of this shuffle names i.
   std::vector<uint32_t> senders;
   /// Worker numbers; empty: all workers; with cluster.node_limit, those declared. Receiver i is
-  /// receivers[i]. A gather has one.
+  /// receivers[i], by which all of this shuffle names it. A gather has one.
   std::vector<uint32_t> receivers;
   /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares
   /// its own with that of each sender before it reads a row: if both are given and differ, the
@@ -97,8 +98,9 @@ class Shuffle {
   /// `format`. It is empty if the shuffle is not open.
   const ShuffleSpec& spec() const noexcept;
 
-  /// Why the last call that answered `failed` did; else why the query has failed; ok if neither
-  /// did.
+  /// Why the last call that answered `failed` did, of either side; else why the query has failed;
+  /// ok if neither did. No call clears it. ShuffleSender::status and ShuffleReceiver::status tell
+  /// of one side.
   Status status() const;
 
   /// Fails the query on every participant with query_cancelled and this reason, at once.

@@ -44,6 +44,7 @@ Status Stage::open(const ShuffleSpec& spec) {
   participant_.doing(Step::opens, plan());
   is_as_planned_ = spec.senders == plan().senders;
   FARO_ASSIGN_OR_RETURN(shuffle_, participant_.worker.open_shuffle(spec));
+  for (const uint32_t sender : shuffle_.spec().senders) senders_.push_back({sender});
   if (const Result<ShuffleSender> sender = shuffle_.sender(); sender.ok()) sender_ = *sender;
   if (const Result<ShuffleReceiver> receiver = shuffle_.receiver(); receiver.ok())
     receiver_ = *receiver;
@@ -194,18 +195,18 @@ Outcome Stage::take(bool wait, Batch& batch) {
     participant_.doing(Step::takes, plan());
     return receiver_.receive(batch, how);
   }
-  for (const uint32_t sender : rows_.senders()) {
-    if (ended_senders_.contains(sender)) continue;
-    participant_.doing(Step::takes, plan(), sender);
-    const Outcome outcome = receiver_.receive_from(sender, batch, how);
+  for (uint32_t index = 0; index < senders_.size(); ++index) {
+    if (senders_[index].ended) continue;
+    participant_.doing(Step::takes, plan(), senders_[index].worker);
+    const Outcome outcome = receiver_.receive_from(index, batch, how);
     if (outcome != Outcome::end_of_stream) return outcome;
-    ended_senders_.insert(sender);
+    senders_[index].ended = true;
   }
   return Outcome::end_of_stream;
 }
 
 bool Stage::check(const Batch& batch) {
-  const uint32_t sender = batch.sender();
+  const uint32_t sender = senders_[batch.sender()].worker;
   Counts& counts = participant_.counts;
   taken_ += batch.row_count();
   if (!participant_.is_trusted(sender)) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +70,12 @@ class Stage {
   void stop();
 
  private:
+  /// A worker whose rows are taken.
+  struct Source {
+    uint32_t worker = 0;
+    bool ended = false;  // seen where senders are taken one by one
+  };
+
   Outcome take(bool wait, Batch& batch);
   Outcome sent(Outcome outcome, uint64_t bytes);
   uint64_t draw_claimed_too_much();
@@ -81,7 +86,7 @@ class Stage {
   const bool sends_;
   Habits habits_;
   std::optional<RowChecker> checker_;  // of a receiver
-  std::set<uint32_t> ended_senders_;   // taken one by one
+  std::vector<Source> senders_;        // by the index that the shuffle has for them
   uint64_t made_ = 0;
   uint64_t taken_ = 0;
   bool stopped_ = false;

@@ -1,6 +1,7 @@
 #include "shuffle/operation/operation.h"
 
 #include "base/error.h"
+#include "shuffle/operation/shuffle_context.h"
 
 namespace faro::shuffle {
 
@@ -9,9 +10,8 @@ namespace faro::shuffle {
 Outcome Operation::lack_memory() noexcept {
   if (query_ != nullptr) {
     worker_.queries.fail_for_memory(*query_);
-    if (status_ == nullptr) return Outcome::would_wait;
-    *status_ = worker_.queries.no_memory();
-    return Outcome::failed;
+    if (side_ == nullptr) return Outcome::would_wait;
+    return side_->fail(worker_.queries.no_memory());
   }
   if (const std::shared_ptr<Query> biggest = worker_.queries.biggest_overflow_user())
     worker_.queries.fail_for_memory(*biggest);

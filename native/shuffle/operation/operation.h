@@ -14,6 +14,8 @@
 
 namespace faro::shuffle {
 
+class ShuffleSide;
+
 /// A worker has one. An attempt begins it anew; what it waits for lasts from one attempt to the next.
 ///
 /// Threads: the worker, except where said.
@@ -24,18 +26,18 @@ class Operation {
   void begin() noexcept {
     blocked_on_.nothing();
     query_ = nullptr;
-    status_ = nullptr;
+    side_ = nullptr;
   }
-  /// From here on it is about `query`: if there is no memory for it, that fails, and `status` says so.
-  void is_about(Query& query, Status* status) noexcept {
+  /// From here on it is about `query`: if there is no memory for it, that fails, and `side` says so.
+  void is_about(Query& query, ShuffleSide* side) noexcept {
     query_ = &query;
-    status_ = status;
+    side_ = side;
   }
   /// The calls within a condition are over: what fails from here on is told by the next one of them, and not by what waits.
-  void condition_is_over() noexcept { status_ = nullptr; }
+  void condition_is_over() noexcept { side_ = nullptr; }
 
   /// There is no memory for something small: the query that this is about fails, or, if it is about none,
-  /// the one that has most in overflow. Answers failed if `status` says so, else would_wait.
+  /// the one that has most in overflow. Answers failed if a side says so, else would_wait.
   Outcome lack_memory() noexcept;
   /// Overflow is full: fails the query that uses most, or `query` if it is above its own limit. Answers
   /// failed if that is `query`, else would_wait.
@@ -80,7 +82,7 @@ class Operation {
   const WorkerContext& worker_;
   BlockedOn blocked_on_;
   Query* query_ = nullptr;
-  Status* status_ = nullptr;
+  ShuffleSide* side_ = nullptr;
   std::atomic<bool> waiting_{false};
   bool call_waits_ = false;
   base::Nanoseconds stalled_since_ = 0;

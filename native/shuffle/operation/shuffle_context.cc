@@ -1,22 +1,31 @@
 #include "shuffle/operation/shuffle_context.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace faro::shuffle {
 
-Outcome ShuffleContext::enter() {
-  if (Status status = ownership_.enter(); !status.ok()) return fail(status);
-  operation_.is_about(*query_, &status_);
-  if (query_->failed()) {
-    drop_rows();
-    return fail(query_->cause());
+Outcome ShuffleSide::enter() {
+  if (Status status = shuffle_.enter_worker(); !status.ok()) return fail(std::move(status));
+  const std::shared_ptr<Query>& query = shuffle_.query();
+  shuffle_.operation().is_about(*query, this);
+  if (query->failed()) {
+    shuffle_.drop_rows();
+    return fail(query->cause());
   }
   return Outcome::done;
 }
 
-Outcome ShuffleContext::fail(const Status& status) {
-  status_ = status;
+Outcome ShuffleSide::fail(Status status) noexcept {
+  status_ = std::move(status);
+  shuffle_.failed_last_ = this;
   return Outcome::failed;
+}
+
+Status ShuffleContext::lack_memory() noexcept {
+  worker().queries.fail_for_memory(*query_);
+  return worker().queries.no_memory();
 }
 
 Status ShuffleContext::name_format(RowFormat& known, std::string_view format,
@@ -28,11 +37,6 @@ Status ShuffleContext::name_format(RowFormat& known, std::string_view format,
   }
   if (said.digest != 0) known = std::move(said);
   return Status::Ok();
-}
-
-Status ShuffleContext::lack_memory() noexcept {
-  worker().queries.fail_for_memory(*query_);
-  return status_ = worker().queries.no_memory();
 }
 
 }  // namespace faro::shuffle

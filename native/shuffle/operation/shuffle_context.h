@@ -1,4 +1,4 @@
-// ShuffleContext: what the sending and the receiving side of an open shuffle share.
+// ShuffleContext: what the sending and the receiving side of an open shuffle share. ShuffleSide: what each has.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,8 @@
 #include "shuffle/query/stage_lists.h"
 
 namespace faro::shuffle {
+
+class ShuffleSide;
 
 /// Threads: those of the worker.
 class ShuffleContext {
@@ -45,12 +47,9 @@ class ShuffleContext {
   const StageLists& lists() const noexcept { return lists_; }
   ShuffleCounts& counts() const noexcept { return *counts_; }
   Operation& operation() noexcept { return operation_; }
-  /// Why the last call answered failed.
-  const Status& status() const noexcept { return status_; }
+  /// Why the last call that answered failed did, of either side; ok if none did.
+  const Status& status() const noexcept;
 
-  /// The first step of every attempt: takes or checks the ownership of the worker, handles alerts, and checks that session
-  /// and query are alive.
-  Outcome enter();
   Status enter_worker() { return ownership_.enter(); }
   /// Where `part` finds no memory, this query fails.
   template <typename Part>
@@ -65,14 +64,6 @@ class ShuffleContext {
   /// Notes in `known` what the engine says its rows are. Errors: invalid_argument if it has said something else before.
   Status name_format(RowFormat& known, std::string_view format, std::string_view what) const;
 
-  /// Notes why, and answers failed.
-  Outcome fail(const Status& status);
-  /// Notes a failure of this stage, and answers failed; `text` is a format of fmt::format.
-  template <typename... Args>
-  Outcome fail(Code code, fmt::format_string<Args...> text, Args&&... args) {
-    const Status status = base::error(code, text, std::forward<Args>(args)...);
-    return fail(status.of_query(query_->id).of_stage(spec_.stage));
-  }
   /// Fails the query, everywhere, because of this stage.
   void fail_query(const Status& cause) {
     worker().queries.fail(*query_, cause.of_stage(spec_.stage));
@@ -94,6 +85,8 @@ class ShuffleContext {
   Ownership& ownership_;
 
  private:
+  friend class ShuffleSide;
+
   Status lack_memory() noexcept;
 
   const WorkerContext& worker_;
@@ -102,8 +95,52 @@ class ShuffleContext {
   const ShuffleSpec spec_;
   const StageLists lists_;
   const std::shared_ptr<ShuffleCounts> counts_;
-  Status status_;
+  const ShuffleSide* failed_last_ = nullptr;
   uint32_t references_ = 0;
 };
+
+/// The sending or the receiving side of an open shuffle: how its calls begin and fail.
+///
+/// Threads: those of the worker.
+class ShuffleSide {
+ public:
+  explicit ShuffleSide(ShuffleContext& shuffle) : shuffle_(shuffle) {}
+  ShuffleSide(const ShuffleSide&) = delete;
+  ShuffleSide& operator=(const ShuffleSide&) = delete;
+
+  /// The first step of every attempt: takes or checks the ownership of the worker, handles alerts, and checks that session
+  /// and query are alive.
+  Outcome enter();
+  /// Where `part` finds no memory, the query fails, and status() says so.
+  template <typename Part>
+  Status guarded(Part&& part) {
+    try {
+      return part();
+    } catch (const std::bad_alloc&) {
+      (void)fail(shuffle_.lack_memory());
+      return status_;
+    }
+  }
+
+  /// Notes why, and answers failed.
+  Outcome fail(Status status) noexcept;
+  /// Notes a failure of this stage, and answers failed; `text` is a format of fmt::format.
+  template <typename... Args>
+  Outcome fail(Code code, fmt::format_string<Args...> text, Args&&... args) {
+    const Status status = base::error(code, text, std::forward<Args>(args)...);
+    return fail(status.of_query(shuffle_.query()->id).of_stage(shuffle_.spec().stage));
+  }
+  /// Why the last call of this side that answered failed did; ok if none did. Nothing else changes it.
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  ShuffleContext& shuffle_;
+  Status status_;
+};
+
+inline const Status& ShuffleContext::status() const noexcept {
+  static const Status kOk;
+  return failed_last_ == nullptr ? kOk : failed_last_->status();
+}
 
 }  // namespace faro::shuffle

@@ -18,7 +18,7 @@ ShuffleCounts::ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, bool send
       worker_(worker),
       sent_(sends ? new SentCounts[spec.receivers.size()] : nullptr),
       received_(std::move(received)) {
-  if (sends) receivers_ = spec.receivers;
+  if (sends) receiver_count_ = static_cast<uint32_t>(spec.receivers.size());
   if (received_ != nullptr) senders_ = spec.senders;
 }
 
@@ -31,17 +31,17 @@ ShuffleMetrics ShuffleCounts::metrics() const {
   told.blocked_on_room_ns = read(on_room.ns);
   told.blocked_on_rows = read(on_rows.calls);
   told.blocked_on_rows_ns = read(on_rows.ns);
-  told.sent.reserve(receivers_.size());
-  for (size_t r = 0; r < receivers_.size(); ++r) {
+  told.sent.reserve(receiver_count_);
+  for (uint32_t r = 0; r < receiver_count_; ++r) {
     const SentCounts& sent = sent_[r];
-    told.sent.push_back({receivers_[r], read(sent.rows), read(sent.bytes), read(sent.frames),
+    told.sent.push_back({r, read(sent.rows), read(sent.bytes), read(sent.frames),
                          read(sent.no_room), read(sent.rows_out_overflow),
                          read(sent.bytes_out_overflow)});
   }
   told.received.reserve(senders_.size());
-  for (const uint32_t sender : senders_) {
+  for (uint32_t sender = 0; sender < senders_.size(); ++sender) {
     static const ReceivedCounts kNothing;
-    const ReceivedCounts* const counted = received_->find(sender);
+    const ReceivedCounts* const counted = received_->find(senders_[sender]);
     const ReceivedCounts& received = counted == nullptr ? kNothing : *counted;
     told.received.push_back({sender, read(received.rows), read(received.bytes),
                              read(received.batches), read(received.rows_spilled),

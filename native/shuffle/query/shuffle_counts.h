@@ -129,8 +129,8 @@ class ShuffleCounts : public std::enable_shared_from_this<ShuffleCounts> {
   const QueryId query_;
   const uint32_t stage_;
   const uint32_t worker_;
-  std::vector<uint32_t> receivers_;  // none: this worker is no sender
-  std::vector<uint32_t> senders_;    // none: this worker is no receiver
+  uint32_t receiver_count_ = 0;    // 0: this worker is no sender
+  std::vector<uint32_t> senders_;  // none: this worker is no receiver
   const std::unique_ptr<SentCounts[]> sent_;
   const std::shared_ptr<const ReceivedBySender> received_;
 };

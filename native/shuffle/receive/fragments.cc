@@ -43,11 +43,11 @@ FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue) {
 bool Fragments::continues_row(const Inbox& inbox, const Inbox::SenderQueue& queue,
                               const FrameNode& node) const {
   const wire::FragmentPayload fragment = fragment_of(node);
-  const bool is_first = queue.assembly.place == Stored::Place::none;
-  const uint64_t row_bytes = is_first ? fragment.row_bytes : queue.whole_bytes;
-  const bool is_last = queue.assembled_bytes + node.bytes_of_rows() == row_bytes;
-  return fragment.row_bytes == row_bytes && fragment.offset == queue.assembled_bytes &&
-         node.bytes_of_rows() <= row_bytes - queue.assembled_bytes &&
+  const bool is_first = queue.assembly.stored.place == Stored::Place::none;
+  const uint64_t row_bytes = is_first ? fragment.row_bytes : queue.assembly.whole_bytes;
+  const bool is_last = queue.assembly.bytes + node.bytes_of_rows() == row_bytes;
+  return fragment.row_bytes == row_bytes && fragment.offset == queue.assembly.bytes &&
+         node.bytes_of_rows() <= row_bytes - queue.assembly.bytes &&
          row_bytes <= worker_.settings.row_limit_bytes &&
          (inbox.row_bytes == 0 || row_bytes == inbox.row_bytes) && is_last == (node.row_count == 1);
 }
@@ -56,15 +56,15 @@ bool Fragments::continues_row(const Inbox& inbox, const Inbox::SenderQueue& queu
 // bytes come, at most kGrowth times as much as have come.
 bool Fragments::make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNode& node) {
   constexpr uint64_t kGrowth = 8;
-  const bool is_first = queue.assembly.place == Stored::Place::none;
-  const uint64_t needed = queue.assembled_bytes + node.bytes_of_rows();
-  if (!is_first && needed <= queue.assembly.bytes) return true;
-  if (is_first) queue.whole_bytes = fragment_of(node).row_bytes;
+  const bool is_first = queue.assembly.stored.place == Stored::Place::none;
+  const uint64_t needed = queue.assembly.bytes + node.bytes_of_rows();
+  if (!is_first && needed <= queue.assembly.stored.bytes) return true;
+  if (is_first) queue.assembly.whole_bytes = fragment_of(node).row_bytes;
   const uint64_t room =
-      std::min(queue.whole_bytes, std::max(kGrowth * needed, Overflow::kPackedBytes));
-  const Status status = is_first
-                            ? worker_.overflow.allocate(inbox.query()->usage, room, queue.assembly)
-                            : worker_.overflow.grow(queue.assembly, room);
+      std::min(queue.assembly.whole_bytes, std::max(kGrowth * needed, Overflow::kPackedBytes));
+  const Status status =
+      is_first ? worker_.overflow.allocate(inbox.query()->usage, room, queue.assembly.stored)
+               : worker_.overflow.grow(queue.assembly.stored, room);
   if (!status.ok()) (void)operation_.overflow_exhausted(inbox.query(), room, status);
   return status.ok();
 }
@@ -73,10 +73,10 @@ bool Fragments::make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNo
 bool Fragments::append_first(Inbox& inbox, Inbox::SenderQueue& queue) {
   FrameNode* const node = queue.first;
   if (!make_room(inbox, queue, *node)) return false;
-  warn_if_in_file(worker_, *inbox.query(), inbox.stage(), queue.assembly);
-  std::memcpy(queue.assembly.memory + queue.assembled_bytes,
+  warn_if_in_file(worker_, *inbox.query(), inbox.stage(), queue.assembly.stored);
+  std::memcpy(queue.assembly.stored.memory + queue.assembly.bytes,
               node->payload + sizeof(wire::FragmentPayload), node->bytes_of_rows());
-  queue.assembled_bytes += node->bytes_of_rows();
+  queue.assembly.bytes += node->bytes_of_rows();
   inbox.pop(queue);
   if (node->ring != nullptr) node->ring->unlink(node);
   frames_.release(node, false);
@@ -87,11 +87,11 @@ FrameNode* Fragments::finish_row(Inbox::SenderQueue& queue, uint32_t sender) {
   FrameNode* const row = frames_.take();  // the fragment's, which was just given back
   row->sender = sender;
   row->row_count = 1;
-  row->row_bytes = static_cast<uint32_t>(queue.assembly.bytes);
-  row->payload_bytes = queue.assembly.bytes;
-  row->stored = std::exchange(queue.assembly, {});
+  row->row_bytes = static_cast<uint32_t>(queue.assembly.stored.bytes);
+  row->payload_bytes = queue.assembly.stored.bytes;
+  row->stored = std::exchange(queue.assembly.stored, {});
   row->payload = row->stored.memory;
-  queue.assembled_bytes = 0;
+  queue.assembly.bytes = 0;
   return row;
 }
 

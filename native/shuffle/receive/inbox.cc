@@ -10,8 +10,22 @@ Inbox::SenderQueue& Inbox::queue(uint32_t sender) {
   if (group == nullptr) {
     received_->make(sender);
     group = std::make_unique<std::array<SenderQueue, kGroup>>();
+    index(sender / kGroup);
   }
   return (*group)[sender % kGroup];
+}
+
+void Inbox::name_senders(const std::vector<uint32_t>& named) noexcept {
+  senders = &named;
+  for (uint32_t group = 0; group < queues_.size(); ++group) index(group);
+}
+
+void Inbox::index(uint32_t group) noexcept {
+  if (queues_[group] == nullptr || senders == nullptr) return;
+  for (uint32_t i = 0; i < senders->size(); ++i) {
+    const uint32_t sender = (*senders)[i];
+    if (sender / kGroup == group) (*queues_[group])[sender % kGroup].index = i;
+  }
 }
 
 const Inbox::SenderQueue* Inbox::find(uint32_t sender) const noexcept {

@@ -35,6 +35,13 @@ class Inbox final : public AwaitedSenders {
   static constexpr uint32_t kGroup = ReceivedBySender::kGroup;
 
  public:
+  /// A row that arrives in fragments, as much of it as there is room for yet.
+  struct Assembly {
+    Stored stored;
+    uint64_t bytes = 0;        // that have come
+    uint64_t whole_bytes = 0;  // of the row, as its sender says
+  };
+
   /// From one sender.
   struct SenderQueue {
     FrameNode* first = nullptr;
@@ -52,10 +59,9 @@ class Inbox final : public AwaitedSenders {
         0;  // as its sender says; once the shuffle is open, the same as the inbox's
     wire::OpenPayload opened{};  // by its sender
     uint64_t format = 0;         // of its rows, the digest of what it has said; 0: nothing
+    uint32_t index = 0;          // of the sender in the list of the worker's own open
     uint64_t rows_received = 0;
-    Stored assembly;  // a row that arrives in fragments: as much of it as there is room for yet
-    uint64_t assembled_bytes = 0;
-    uint64_t whole_bytes = 0;  // of that row, as its sender says
+    Assembly assembly;
 
     /// FINISH has come, and every frame was handed out: Inboxes::finish has to count it.
     bool ends() const noexcept { return finish_seen && !finished && first == nullptr; }
@@ -100,8 +106,9 @@ class Inbox final : public AwaitedSenders {
   /// Takes the one behind `before` out.
   static void remove_behind(SenderQueue& queue, FrameNode* before) noexcept;
 
-  /// The worker's own open: who sends. Null before.
-  const std::vector<uint32_t>* senders = nullptr;
+  /// The worker has opened it: who sends, in the order by which SenderQueue::index counts.
+  void name_senders(const std::vector<uint32_t>& named) noexcept;
+  const std::vector<uint32_t>* senders = nullptr;  // null: it has not, or has closed it
   bool is_sender(uint32_t worker) const;
   bool awaits(uint32_t sender_worker) const noexcept override {
     const SenderQueue* const queue = find(sender_worker);
@@ -136,6 +143,7 @@ class Inbox final : public AwaitedSenders {
   SenderQueue* first_active_ = nullptr;
   SenderQueue* last_active_ = nullptr;
 
+  void index(uint32_t group) noexcept;
   void activate(SenderQueue& queue) noexcept;
   void deactivate(SenderQueue& queue) noexcept;
 };

@@ -56,8 +56,8 @@ void Inboxes::discard(Inbox& inbox, Inbox::SenderQueue& queue) noexcept {
     if (node->ring != nullptr) node->ring->unlink(node);
     frames_.release(node, false);
   }
-  worker_.overflow.free(queue.assembly);
-  queue.assembled_bytes = 0;
+  worker_.overflow.free(queue.assembly.stored);
+  queue.assembly.bytes = 0;
   unbind(queue, Binding::State::discard);
 }
 
@@ -80,7 +80,7 @@ void Inboxes::forget_unopened(uint32_t sender) noexcept {
 }
 
 void Inboxes::finish(Inbox& inbox, Inbox::SenderQueue& queue) {
-  if (queue.assembly.place != Stored::Place::none) {
+  if (queue.assembly.stored.place != Stored::Place::none) {
     worker_.queries.fail(
         *inbox.query(),
         base::error(Code::query_failed, "stage {}: a sender finished in the middle of a row",

@@ -154,9 +154,9 @@ void Lane::unclaim_row(Destination& to) noexcept {
 }
 
 Outcome Lane::fail_by_claim(Destination& to) {
-  return to.stage.shuffle.fail(
-      Code::wrong_state, "worker {} has an open claim for worker {}; commit or abort it first",
-      lanes_.worker_.number, receiver_);
+  return to.stage.side.fail(Code::wrong_state,
+                            "worker {} has an open claim for worker {}; commit or abort it first",
+                            lanes_.worker_.number, receiver_);
 }
 
 // --- rows too large for a frame
@@ -184,10 +184,9 @@ void Lane::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes) {
 
 Status Lane::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
   Destination& to = *frame->to;
-  ShuffleContext& shuffle = to.stage.shuffle;
   const auto payload = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
   const Outcome outcome = make_room_in_ring(to, payload);
-  if (outcome == Outcome::failed) return shuffle.status();
+  if (outcome == Outcome::failed) return to.stage.side.status();
   if (outcome == Outcome::done) {
     write(to, {frame->stored.memory, bytes});
     return Status::Ok();
@@ -315,7 +314,7 @@ Outcome Lane::make_queued(Destination& to, FrameKind kind, uint64_t bytes,
   if (Status status = overflow.allocate(shuffle.query()->usage, bytes, made->stored);
       !status.ok()) {
     const Outcome outcome = shuffle.operation().overflow_exhausted(shuffle.query(), bytes, status);
-    return outcome == Outcome::failed ? shuffle.fail(shuffle.query()->cause()) : outcome;
+    return outcome == Outcome::failed ? to.stage.side.fail(shuffle.query()->cause()) : outcome;
   }
   warn_if_in_file(lanes_.worker_, *shuffle.query(), shuffle.spec().stage, made->stored);
   made->kind = kind;

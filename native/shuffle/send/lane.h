@@ -38,6 +38,7 @@ enum class WhenFull : uint8_t { overflow, nowhere };
 /// What a shuffle sends by all its lanes.
 struct SentStage {
   ShuffleContext& shuffle;
+  ShuffleSide& side;
   RowFormat format;     // that the next OPEN carries
   const uint16_t slot;  // in all its rings
 

@@ -63,12 +63,11 @@ Status ClaimedRow::commit_apart(Destination& to, size_t bytes) {
     return Status::Ok();
   }
   if (base::planted(base::Plant::lost_commit)) {
-    ShuffleContext& shuffle = to.stage.shuffle;
     const auto framed = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
     const auto attempt = [&] { return to.lane.make_room(to, framed, WhenFull::overflow); };
-    const Outcome room = wait_loop_.operate(shuffle, attempt, Wait::forever());
+    const Outcome room = wait_loop_.operate(to.stage.side, attempt, Wait::forever());
     if (room == Outcome::done) to.lane.write(to, {row->stored.memory, bytes});
-    return room == Outcome::failed ? shuffle.status() : Status::Ok();
+    return room == Outcome::failed ? to.stage.side.status() : Status::Ok();
   }
   if (!to.lane.is_large(to, bytes)) return to.lane.send_shrunk(std::move(row), bytes);
   to.lane.send_large(std::move(row), bytes);
@@ -90,14 +89,14 @@ void ClaimedRow::abort() noexcept {
 
 Outcome StageSender::claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, Wait wait) {
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data, true); };
-  return wait_loop_.operate(shuffle_, attempt, wait);
+  return wait_loop_.operate(side_, attempt, wait);
 }
 
 Outcome StageSender::make_room(uint32_t receiver, size_t bytes, std::span<std::byte>& data,
                                Wait wait) {
   data = {};
   const auto attempt = [&] { return attempt_claim(receiver, bytes, data, false); };
-  return wait_loop_.operate(shuffle_, attempt, wait);
+  return wait_loop_.operate(side_, attempt, wait);
 }
 
 // `in_frame`: a row that goes into a frame is claimed, too.
@@ -105,8 +104,8 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
                                    bool in_frame) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (lanes_.has_row_claim()) {
-    return shuffle_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
-                         shuffle_.worker().number);
+    return side_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
+                      shuffle_.worker().number);
   }
   if (receiver >= receiver_count()) return fail_no_receiver(receiver);
   if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
@@ -124,7 +123,7 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
 }
 
 Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
-  return shuffle_.guarded([&] {
+  return side_.guarded([&] {
     if (claimed_.to() == nullptr)
       return Status(Code::wrong_state, "the claim was committed or aborted before");
     const ShuffleSpec& spec = shuffle_.spec();
@@ -132,9 +131,9 @@ Status StageSender::commit_claim(std::span<std::byte> data, size_t bytes) {
       return base::error(Code::invalid_argument, "stage {}: commit of {} bytes of a claim of {}",
                          spec.stage, bytes, data.size());
     }
-    if (shuffle_.enter() == Outcome::done) return claimed_.commit(bytes);
+    if (side_.enter() == Outcome::done) return claimed_.commit(bytes);
     claimed_.abort();
-    return shuffle_.status();
+    return side_.status();
   });
 }
 

@@ -17,40 +17,40 @@ using counters::count;
 
 StageReceiver::StageReceiver(ShuffleContext& shuffle, WaitLoop& wait_loop, ReceiveSide& side,
                              Inbox& inbox) noexcept
-    : shuffle_(shuffle), wait_loop_(wait_loop), side_(side), inbox_(inbox) {
-  inbox_.senders = &shuffle.spec().senders;
+    : shuffle_(shuffle), side_(shuffle), wait_loop_(wait_loop), receive_side_(side), inbox_(inbox) {
+  inbox_.name_senders(shuffle.spec().senders);
   inbox_.row_bytes = shuffle.spec().row_bytes;
   inbox_.open = true;
 }
 
 Status StageReceiver::receive_as(std::string_view format) {
-  return shuffle_.guarded([&] {
+  return side_.guarded([&] {
     FARO_RETURN_IF_ERROR(shuffle_.name_format(inbox_.format, format, "reads the"));
-    return side_.agreement().on_own_format(inbox_);
+    return receive_side_.agreement().on_own_format(inbox_);
   });
 }
 
 Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait wait) {
   batch.release();
   return wait_loop_.operate(
-      shuffle_, [&] { return attempt(batch, only_sender); }, wait);
+      side_, [&] { return attempt(batch, only_sender); }, wait);
 }
 
 Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
-  if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
+  if (const Outcome outcome = side_.enter(); outcome != Outcome::done) return outcome;
   if (stopped_) return Outcome::end_of_stream;
   Inbox::SenderQueue* only = nullptr;
   if (only_sender != nullptr) {
-    if (*only_sender >= shuffle_.worker().membership.worker_count() ||
-        !inbox_.is_sender(*only_sender)) {
-      return shuffle_.fail(Code::invalid_argument, "stage {}: worker {} is no sender",
-                           inbox_.stage(), *only_sender);
+    const std::vector<uint32_t>& senders = shuffle_.spec().senders;
+    if (*only_sender >= senders.size()) {
+      return side_.fail(Code::invalid_argument, "stage {}: sender {} does not exist (0 … {})",
+                        inbox_.stage(), *only_sender, senders.size() - 1);
     }
-    only = &inbox_.queue(*only_sender);
+    only = &inbox_.queue(senders[*only_sender]);
   }
-  FrameNode* const node = next_frame(only);
-  if (node == nullptr) return answer_without_frame(only, only_sender);
-  side_.frames().handed_out(node);
+  const auto [node, sender] = next_frame(only);
+  if (node == nullptr) return answer_without_frame(only);
+  receive_side_.frames().handed_out(node);
   shuffle_.refer();
   batch.receiver_ = this;
   batch.frame_ = node;
@@ -58,42 +58,42 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   batch.bytes_ = node->payload_bytes;
   batch.row_count_ = node->row_count;
   batch.row_bytes_ = node->row_bytes;
-  batch.sender_ = node->sender;
+  batch.sender_ = sender;
   count(shuffle_.worker().counters.rows_received, node->row_count);
   inbox_.received()->of(node->sender).add(node->row_count, node->payload_bytes);
   return Outcome::done;
 }
 
-FrameNode* StageReceiver::next_frame(Inbox::SenderQueue* only) {
+StageReceiver::Next StageReceiver::next_frame(Inbox::SenderQueue* only) {
   wait_loop_.send_queued();  // HC-5: what can be sent goes before more is taken in
-  if (FrameNode* const node = queued_frame(only)) return node;
-  return side_.poll() ? queued_frame(only) : nullptr;
+  if (const Next next = queued_frame(only); next.frame != nullptr) return next;
+  return receive_side_.poll() ? queued_frame(only) : Next{};
 }
 
 // The next frame of a queue; if `only` is null that of any, and queues take turns. Null if none can be handed out now, or
 // the query has failed.
-FrameNode* StageReceiver::queued_frame(Inbox::SenderQueue* only) {
+StageReceiver::Next StageReceiver::queued_frame(Inbox::SenderQueue* only) {
   for (;;) {
     Inbox::SenderQueue* const queue = only == nullptr          ? inbox_.active()
                                       : only->first != nullptr ? only
                                                                : nullptr;
-    if (queue == nullptr || shuffle_.query()->failed()) return nullptr;
+    if (queue == nullptr || shuffle_.query()->failed()) return {};
     const bool is_fragment = queue->first->kind == wire::FrameKind::fragment;
     FrameNode* const node =
-        is_fragment ? side_.fragments().assemble(inbox_, *queue) : take_whole(*queue);
+        is_fragment ? receive_side_.fragments().assemble(inbox_, *queue) : take_whole(*queue);
     if (node == nullptr) {
       // The rest of the row has not come: other senders' turn. Else nothing can be read, or assembled, now.
       if (is_fragment && queue->first == nullptr) continue;
-      return nullptr;
+      return {};
     }
-    if (queue->ends()) side_.inboxes().finish(inbox_, *queue);
-    return node;
+    if (queue->ends()) receive_side_.inboxes().finish(inbox_, *queue);
+    return {node, queue->index};
   }
 }
 
 FrameNode* StageReceiver::take_whole(Inbox::SenderQueue& queue) {
   FrameNode* const node = queue.first;
-  ReceivedFrames& frames = side_.frames();
+  ReceivedFrames& frames = receive_side_.frames();
   if (!frames.make_readable(*shuffle_.query(), *node)) return nullptr;
   inbox_.pop(queue);
   if (node->ring == nullptr) return node;
@@ -103,16 +103,17 @@ FrameNode* StageReceiver::take_whole(Inbox::SenderQueue& queue) {
   return node;
 }
 
-Outcome StageReceiver::answer_without_frame(Inbox::SenderQueue* only, const uint32_t* only_sender) {
+Outcome StageReceiver::answer_without_frame(Inbox::SenderQueue* only) {
   if (shuffle_.query()->failed()) {
     shuffle_.drop_rows();
-    return shuffle_.fail(shuffle_.query()->cause());
+    return side_.fail(shuffle_.query()->cause());
   }
   const size_t senders = shuffle_.spec().senders.size();
   const bool is_end = only != nullptr ? only->finished : inbox_.finished_count == senders;
   if (!is_end) {
-    return shuffle_.operation().blocked_on().rows(
-        shuffle_.counts(), only_sender != nullptr ? *only_sender : counters::kAnyPeer, inbox_);
+    const uint64_t peer =
+        only != nullptr ? shuffle_.spec().senders[only->index] : counters::kAnyPeer;
+    return shuffle_.operation().blocked_on().rows(shuffle_.counts(), peer, inbox_);
   }
   if (only == nullptr) {
     ends_told_ = static_cast<uint32_t>(senders);
@@ -129,15 +130,15 @@ void StageReceiver::release(Batch& batch) noexcept {
   batch.data_ = nullptr;
   batch.bytes_ = 0;
   batch.row_count_ = 0;
-  side_.frames().release(node, true);
+  receive_side_.frames().release(node, true);
   shuffle_.release_reference();
 }
 
 Status StageReceiver::detach(Batch& batch) {
-  return shuffle_.guarded([&] {
+  return side_.guarded([&] {
     if (Status status = shuffle_.enter_worker(); !status.ok()) return status;
     auto* const node = static_cast<FrameNode*>(batch.frame_);
-    if (Status status = side_.frames().detach(*shuffle_.query(), node); !status.ok()) {
+    if (Status status = receive_side_.frames().detach(*shuffle_.query(), node); !status.ok()) {
       // Only the copy is refused; the query goes on.
       if (status.code() != Code::overflow_exhausted) return status;
       return Status(Code::limit_exceeded, std::string(status.message()))
@@ -151,7 +152,7 @@ Status StageReceiver::detach(Batch& batch) {
 }
 
 void StageReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
-  (void)shuffle_.guarded([&] {
+  (void)side_.guarded([&] {
     const std::string width = row_bytes == 0 ? "a length each" : fmt::format("{} bytes", row_bytes);
     shuffle_.fail_query(
         base::error(Code::query_failed,
@@ -163,12 +164,12 @@ void StageReceiver::fail_by_width(uint32_t row_bytes, size_t read_as) noexcept {
 
 Outcome StageReceiver::stop() noexcept {
   Outcome outcome = Outcome::failed;
-  const Status status = shuffle_.guarded([&] {
-    outcome = shuffle_.enter();
+  const Status status = side_.guarded([&] {
+    outcome = side_.enter();
     if (outcome != Outcome::done || std::exchange(stopped_, true)) return Status::Ok();
     const ShuffleSpec& spec = shuffle_.spec();
     if (inbox_.finished_count == spec.senders.size()) return Status::Ok();
-    side_.inboxes().discard(inbox_);
+    receive_side_.inboxes().discard(inbox_);
     const WorkerContext& worker = shuffle_.worker();
     worker.queries.stop(*shuffle_.query(), spec.stage, worker.number, spec.senders);
     return Status::Ok();
@@ -181,12 +182,12 @@ bool StageReceiver::is_done() const noexcept {
 }
 
 void StageReceiver::drop_rows() noexcept {
-  if (!closed_) side_.inboxes().discard(inbox_);
+  if (!closed_) receive_side_.inboxes().discard(inbox_);
 }
 
 void StageReceiver::close() noexcept {
   closed_ = true;
-  side_.inboxes().close(inbox_);
+  receive_side_.inboxes().close(inbox_);
 }
 
 }  // namespace faro::shuffle

@@ -20,12 +20,12 @@ class StageReceiver {
   StageReceiver(ShuffleContext& shuffle, WaitLoop& wait_loop, ReceiveSide& side,
                 Inbox& inbox) noexcept;
 
-  /// Does what ShuffleReceiver::receive says. `only_sender`: a worker number, or null for any.
+  /// Does what ShuffleReceiver::receive says. `only_sender`: an index in the spec's senders, or null for any.
   Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait);
   /// Does what ShuffleReceiver::stop says.
   Outcome stop() noexcept;
-  /// Why the shuffle's last call answered failed.
-  const Status& status() const noexcept { return shuffle_.status(); }
+  /// Does what ShuffleReceiver::status says.
+  const Status& status() const noexcept { return side_.status(); }
   /// May destroy this object.
   void release(Batch& batch) noexcept;
   /// Whether this is a forked child, where nothing of it may be touched.
@@ -46,15 +46,22 @@ class StageReceiver {
   void close() noexcept;
 
  private:
+  /// A frame that can be handed out, and its sender, by index; without a frame: there is none.
+  struct Next {
+    FrameNode* frame = nullptr;
+    uint32_t sender = 0;
+  };
+
   Outcome attempt(Batch& batch, const uint32_t* only_sender);
-  FrameNode* next_frame(Inbox::SenderQueue* only);
-  FrameNode* queued_frame(Inbox::SenderQueue* only);
+  Next next_frame(Inbox::SenderQueue* only);
+  Next queued_frame(Inbox::SenderQueue* only);
   FrameNode* take_whole(Inbox::SenderQueue& queue);
-  Outcome answer_without_frame(Inbox::SenderQueue* only, const uint32_t* only_sender);
+  Outcome answer_without_frame(Inbox::SenderQueue* only);
 
   ShuffleContext& shuffle_;
+  ShuffleSide side_;
   WaitLoop& wait_loop_;
-  ReceiveSide& side_;
+  ReceiveSide& receive_side_;
   Inbox& inbox_;            // while the shuffle is open
   uint32_t ends_told_ = 0;  // senders whose end of queue the engine was told
   bool stopped_ = false;

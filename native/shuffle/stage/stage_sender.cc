@@ -16,9 +16,10 @@ using counters::count;
 StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes,
                          RowFormat format, uint16_t slot)
     : shuffle_(shuffle),
+      side_(shuffle),
       wait_loop_(wait_loop),
       lanes_(lanes),
-      stage_{shuffle, std::move(format), slot},
+      stage_{shuffle, side_, std::move(format), slot},
       cursors_(shuffle.spec().receivers.size()),
       frame_rows_(cursors_.size()),
       claimed_(wait_loop, lanes),
@@ -41,21 +42,21 @@ detail::SendKernels StageSender::kernels() const {
 }
 
 Status StageSender::send_as(std::string_view format) {
-  return shuffle_.guarded([&] { return shuffle_.name_format(stage_.format, format, "sends its"); });
+  return side_.guarded([&] { return shuffle_.name_format(stage_.format, format, "sends its"); });
 }
 
 // --- what may be sent
 
 Outcome StageSender::enter() {
-  if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
+  if (const Outcome outcome = side_.enter(); outcome != Outcome::done) return outcome;
   if (finish_called_)
-    return shuffle_.fail(Code::wrong_state, "stage {}: send after finish", shuffle_.spec().stage);
+    return side_.fail(Code::wrong_state, "stage {}: send after finish", shuffle_.spec().stage);
   return Outcome::done;
 }
 
 Outcome StageSender::fail_no_receiver(uint32_t receiver) {
-  return shuffle_.fail(Code::invalid_argument, "stage {}: receiver {} does not exist (0 … {})",
-                       shuffle_.spec().stage, receiver, receiver_count() - 1);
+  return side_.fail(Code::invalid_argument, "stage {}: receiver {} does not exist (0 … {})",
+                    shuffle_.spec().stage, receiver, receiver_count() - 1);
 }
 
 // That all exist, and each is named once.
@@ -64,8 +65,8 @@ Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
   for (const uint32_t receiver : receivers) {
     if (receiver >= receiver_count()) return fail_no_receiver(receiver);
     if (std::exchange(named_[receiver], multicasts_) == multicasts_) {
-      return shuffle_.fail(Code::invalid_argument, "stage {}: receiver {} is named twice",
-                           shuffle_.spec().stage, receiver);
+      return side_.fail(Code::invalid_argument, "stage {}: receiver {} is named twice",
+                        shuffle_.spec().stage, receiver);
     }
   }
   return Outcome::done;
@@ -75,14 +76,14 @@ Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
 Outcome StageSender::check_row(std::string_view what, size_t bytes) {
   const ShuffleSpec& spec = shuffle_.spec();
   if (spec.row_bytes != 0 && bytes != spec.row_bytes) {
-    return shuffle_.fail(Code::invalid_argument, "stage {}: a {} of {} bytes, but row_bytes = {}",
-                         spec.stage, what, bytes, spec.row_bytes);
+    return side_.fail(Code::invalid_argument, "stage {}: a {} of {} bytes, but row_bytes = {}",
+                      spec.stage, what, bytes, spec.row_bytes);
   }
   const uint64_t limit = shuffle_.worker().settings.row_limit_bytes;
   if (bytes > limit) {
-    return shuffle_.fail(Code::row_too_large,
-                         "stage {}: a {} of {} bytes is above row.limit_bytes = {}", spec.stage,
-                         what, bytes, limit);
+    return side_.fail(Code::row_too_large,
+                      "stage {}: a {} of {} bytes is above row.limit_bytes = {}", spec.stage, what,
+                      bytes, limit);
   }
   return Outcome::done;
 }
@@ -93,13 +94,13 @@ Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wai
                           WhenFull when_full) noexcept {
   // A row for one receiver is a multicast to one.
   const auto attempt = [&] { return attempt_multicast({&receiver, 1}, row, when_full); };
-  return wait_loop_.operate(shuffle_, attempt, wait);
+  return wait_loop_.operate(side_, attempt, wait);
 }
 
 Outcome StageSender::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
                                Wait wait) {
   const auto attempt = [&] { return attempt_multicast(receivers, row, WhenFull::overflow); };
-  return wait_loop_.operate(shuffle_, attempt, wait);
+  return wait_loop_.operate(side_, attempt, wait);
 }
 
 Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
@@ -182,8 +183,8 @@ size_t StageSender::broadcast_past_stopped(std::span<const std::byte> rows) noex
 
 Outcome StageSender::flush() noexcept {
   Outcome outcome = Outcome::failed;
-  const Status status = shuffle_.guarded([&] {
-    outcome = shuffle_.enter();
+  const Status status = side_.guarded([&] {
+    outcome = side_.enter();
     if (outcome == Outcome::done) lanes_.flush();
     return Status::Ok();
   });
@@ -192,14 +193,14 @@ Outcome StageSender::flush() noexcept {
 
 Outcome StageSender::finish(Wait wait) {
   return wait_loop_.operate(
-      shuffle_, [&] { return attempt_finish(); }, wait);
+      side_, [&] { return attempt_finish(); }, wait);
 }
 
 Outcome StageSender::attempt_finish() {
-  if (const Outcome outcome = shuffle_.enter(); outcome != Outcome::done) return outcome;
+  if (const Outcome outcome = side_.enter(); outcome != Outcome::done) return outcome;
   if (claimed_.to() != nullptr)
-    return shuffle_.fail(Code::wrong_state, "stage {}: finish with an open claim",
-                         shuffle_.spec().stage);
+    return side_.fail(Code::wrong_state, "stage {}: finish with an open claim",
+                      shuffle_.spec().stage);
   finish_called_ = true;
   bool all = true;
   for (Destination& to : destinations_) {

@@ -60,8 +60,8 @@ class StageSender {
   /// The loops for rows of its fixed width (setting kernel.scatter).
   detail::SendKernels kernels() const;
 
-  /// Why the shuffle's last call answered failed.
-  const Status& status() const noexcept { return shuffle_.status(); }
+  /// Does what ShuffleSender::status says.
+  const Status& status() const noexcept { return side_.status(); }
   uint16_t slot() const noexcept { return stage_.slot; }
   /// FINISH to everybody has left the queues.
   bool is_done() const noexcept { return finish_done_; }
@@ -90,6 +90,7 @@ class StageSender {
   }
 
   ShuffleContext& shuffle_;
+  ShuffleSide side_;
   WaitLoop& wait_loop_;
   Lanes& lanes_;
   SentStage stage_;

@@ -40,9 +40,10 @@ class WaitLoop {
 
   /// A call of a shuffle: runs an attempt once, or until it can be done.
   template <typename Attempt>
-  Outcome operate(ShuffleContext& shuffle, const Attempt& attempt, Wait limit) {
+  Outcome operate(ShuffleSide& side, const Attempt& attempt, Wait limit) {
     if (limit.is_none()) return polled(run(attempt));
-    if (Status status = ownership_.check_may_wait(limit); !status.ok()) return shuffle.fail(status);
+    if (Status status = ownership_.check_may_wait(limit); !status.ok())
+      return side.fail(std::move(status));
     return polled(wait(attempt, limit));
   }
 

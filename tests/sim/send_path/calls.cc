@@ -9,6 +9,12 @@
 namespace faro::send_path {
 namespace {
 
+// By which the shuffle names a worker that sends.
+uint32_t index_of(const StagePlan& plan, uint32_t sender) {
+  const auto found = std::ranges::find(plan.senders, sender);
+  return static_cast<uint32_t>(found - plan.senders.begin());
+}
+
 std::string name_of(const OpenStage& stage) {
   return fmt::format("worker {}, query {}, stage {}:", stage.worker, stage.query->index,
                      stage.stage);
@@ -344,15 +350,16 @@ Outcome Calls::finish(OpenStage& stage, Wait wait) {
 // --- receiving
 
 void Calls::take(OpenStage& stage, Batch& batch) {
-  const Way way{stage.query->index, stage.stage, batch.sender(), stage.worker};
+  const uint32_t sender = stage.plan->senders[batch.sender()];
+  const Way way{stage.query->index, stage.stage, sender, stage.worker};
   uint64_t rows = 0;
   for (const std::span<const std::byte> row : batch.each_row()) {
     rows_.received(way, row);
     ++rows;
   }
   if (rows != batch.row_count()) rows_.violated("a batch without all its rows");
-  record_.note(Kind::row, "{} rows of {}, {} bytes {:016x}", rows, batch.sender(),
-               batch.bytes().size(), digest_of(batch));
+  record_.note(Kind::row, "{} rows of {}, {} bytes {:016x}", rows, sender, batch.bytes().size(),
+               digest_of(batch));
 }
 
 Outcome Calls::receive(OpenStage& stage, std::optional<uint32_t> sender, bool keeps, Wait wait) {
@@ -360,8 +367,9 @@ Outcome Calls::receive(OpenStage& stage, std::optional<uint32_t> sender, bool ke
                      sender ? fmt::format(" from {}", *sender) : "", keeps ? ", keeps" : "",
                      name_of(wait));
   Batch batch;
-  const Outcome outcome = sender ? stage.receiver->receive_from(*sender, batch, wait)
-                                 : stage.receiver->receive(batch, wait);
+  const Outcome outcome =
+      sender ? stage.receiver->receive_from(index_of(*stage.plan, *sender), batch, wait)
+             : stage.receiver->receive(batch, wait);
   answer_of(stage, outcome, 0);
   if (outcome == Outcome::end_of_stream && !stage.stopped) {
     for (const uint32_t each : stage.plan->senders) {

@@ -59,7 +59,10 @@ public final class Batch implements AutoCloseable {
     return address == 0;
   }
 
-  /** Number of the worker that sent the rows. */
+  /**
+   * The worker that sent the rows: its index in {@link ShuffleSpec#senders}. With all workers as
+   * senders that is its number.
+   */
   public int sender() {
     return sender;
   }
@@ -264,7 +267,8 @@ public final class Batch implements AutoCloseable {
     return receiver == null
         ? new FaroException(Code.INVALID_ARGUMENT, "the bytes in a row buffer are damaged: " + what)
         : new FaroException(
-            Code.PROTOCOL_ERROR, "a batch of worker " + sender + " is damaged: " + what);
+            Code.PROTOCOL_ERROR,
+            "a batch of worker " + receiver.worker(sender) + " is damaged: " + what);
   }
 
   int number() {

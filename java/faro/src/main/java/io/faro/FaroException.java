@@ -5,7 +5,8 @@ import java.util.OptionalInt;
 
 /**
  * Every failure of Faro. {@link #code} says what went wrong, {@link #category} how to react, and
- * {@link #node}, {@link #query} and {@link #stage} what it concerns, if that is known.
+ * {@link #node}, {@link #query} and {@link #stage} what it concerns, if that is known. Each call
+ * throws its own failure, and nothing is kept of it: the two sides of a shuffle share none.
  */
 public final class FaroException extends RuntimeException {
   private static final long serialVersionUID = 1L;

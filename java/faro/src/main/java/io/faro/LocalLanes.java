@@ -11,16 +11,18 @@ final class LocalLanes {
   private final References references;
   private final ShuffleSpec spec;
   private final int worker;
+  private final int[] senders; // their workers
   private final int[] peers; // by receiver: its worker; NONE: everything for it is serialised
   private ReferenceLane[] to; // by receiver; null: not used yet
-  private ReferenceLane[] from; // by the number of the sending worker
+  private ReferenceLane[] from; // by sender
   private boolean closed;
 
-  /** {@code spec} names all senders and receivers; {@code workerCount} is that of the session. */
-  LocalLanes(References references, ShuffleSpec spec, int worker, int workerCount) {
+  /** {@code spec} names all senders and receivers. */
+  LocalLanes(References references, ShuffleSpec spec, int worker) {
     this.references = references;
     this.spec = spec;
     this.worker = worker;
+    senders = spec.senders();
     peers = spec.receivers();
     for (int receiver = 0; receiver < peers.length; receiver++) {
       if (spec.referenceLimit() == 0 || !references.isLocal(peers[receiver])) {
@@ -28,7 +30,7 @@ final class LocalLanes {
       }
     }
     to = new ReferenceLane[peers.length];
-    from = new ReferenceLane[workerCount];
+    from = new ReferenceLane[senders.length];
   }
 
   /** The lane to a receiver; null if objects for it are serialised. */
@@ -43,18 +45,19 @@ final class LocalLanes {
   }
 
   /**
-   * The lane from a worker that has sent a mark.
+   * The lane from a sender of a mark.
    *
    * @throws FaroException {@link Code#PROTOCOL_ERROR} if it is on another node
    */
   ReferenceLane from(int sender) {
     if (from[sender] == null) {
-      if (!references.isLocal(sender)) {
+      int peer = senders[sender];
+      if (!references.isLocal(peer)) {
         throw new FaroException(
             Code.PROTOCOL_ERROR,
-            "worker " + sender + " of another node has sent a row of negative length");
+            "worker " + peer + " of another node has sent a row of negative length");
       }
-      from[sender] = references.lane(spec, sender, worker);
+      from[sender] = references.lane(spec, peer, worker);
     }
     return from[sender];
   }
@@ -65,9 +68,9 @@ final class LocalLanes {
       return;
     }
     closed = true;
-    for (int sender = 0; sender < from.length; sender++) {
-      if (references.isLocal(sender)) {
-        references.received(spec, sender, worker);
+    for (int peer : senders) {
+      if (references.isLocal(peer)) {
+        references.received(spec, peer, worker);
       }
     }
     to = null;

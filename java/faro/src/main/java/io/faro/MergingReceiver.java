@@ -28,19 +28,19 @@ import java.util.Iterator;
 public final class MergingReceiver<T> implements Iterable<T> {
   /** The objects of one sender. */
   private static final class Stream<T> {
-    final int sender;
+    final int worker; // its number
     final ObjectReceiver<T> objects;
     T head; // the next one to be handed out, unless hasEnded
     boolean hasHead; // whether there ever was one
     boolean hasEnded;
 
-    Stream(int sender, ObjectReceiver<T> objects) {
-      this.sender = sender;
+    Stream(int worker, ObjectReceiver<T> objects) {
+      this.worker = worker;
       this.objects = objects;
     }
   }
 
-  private final Stream<T>[] streams; // by place of the sender
+  private final Stream<T>[] streams; // by index of the sender
   private final Comparator<? super T> order;
   // A loser tree: the loser of each match, with the overall winner in [0]. Node n has the children
   // 2n and 2n + 1; nodes from streams.length on are the streams.
@@ -56,7 +56,7 @@ public final class MergingReceiver<T> implements Iterable<T> {
     this.order = order;
     streams = new Stream[senders.length];
     for (int i = 0; i < senders.length; i++) {
-      streams[i] = new Stream<>(senders[i], new ObjectReceiver<>(receiver, codec, senders[i]));
+      streams[i] = new Stream<>(senders[i], new ObjectReceiver<>(receiver, codec, i));
     }
     losers = new int[streams.length];
   }
@@ -110,9 +110,12 @@ public final class MergingReceiver<T> implements Iterable<T> {
     return found ? streams[losers[0]].head : null;
   }
 
-  /** Number of the worker that sent it; -1 if the last {@link #next} found none. */
+  /**
+   * The worker that sent it, by its index in {@link ShuffleSpec#senders}; -1 if the last
+   * {@link #next} found none.
+   */
   public int sender() {
-    return found ? streams[losers[0]].sender : -1;
+    return found ? losers[0] : -1;
   }
 
   /**
@@ -144,7 +147,7 @@ public final class MergingReceiver<T> implements Iterable<T> {
       if (stream.hasHead && order.compare(stream.head, next) > 0) {
         throw new FaroException(
             Code.INVALID_ARGUMENT,
-            "the objects of worker " + stream.sender + " are not sent in the order of the merge");
+            "the objects of worker " + stream.worker + " are not sent in the order of the merge");
       }
       stream.head = next;
       stream.hasHead = true;

@@ -27,7 +27,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   // barrier.
   private T handedOver;
 
-  /** {@code from}: the worker whose objects it receives, or {@link ShuffleReceiver#ANY}. */
+  /** {@code from}: the sender whose objects it receives, or {@link ShuffleReceiver#ANY}. */
   ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int from) {
     this.receiver = receiver;
     this.codec = codec;
@@ -125,7 +125,7 @@ public final class ObjectReceiver<T> implements Iterable<T> {
     return batch.mark() < 0 ? handedOver : read();
   }
 
-  /** Number of the worker that sent it. */
+  /** The worker that sent it, by its index in {@link ShuffleSpec#senders}. */
   public int sender() {
     return batch.sender();
   }

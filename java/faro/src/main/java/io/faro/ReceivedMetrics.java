@@ -4,7 +4,7 @@ package io.faro;
  * What a shuffle has received from one of its senders ({@link ShuffleMetrics#received}). Bytes are
  * those of rows, with the length of each if they have one.
  *
- * @param sender worker number
+ * @param sender index in {@link ShuffleSpec#senders}
  * @param rows handed out
  * @param bytes of them
  * @param batches in which they came

@@ -4,7 +4,7 @@ package io.faro;
  * What a shuffle has sent to one of its receivers ({@link ShuffleMetrics#sent}). Bytes are those of
  * rows, with the length of each if they have one.
  *
- * @param receiver worker number
+ * @param receiver index in {@link ShuffleSpec#receivers}
  * @param rows in closed frames; after {@link ShuffleSender#finish} all, without those that were
  *     dropped
  * @param bytes of them

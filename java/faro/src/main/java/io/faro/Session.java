@@ -48,7 +48,7 @@ public final class Session implements AutoCloseable {
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
       mine.add(
-          new Worker(this, handle, i, firstWorker + i, workerCount, references, readyWatch));
+          new Worker(this, handle, i, firstWorker + i, references, readyWatch));
     }
     workers = List.copyOf(mine);
     open = new OpenSession(handle, node, references, opened);

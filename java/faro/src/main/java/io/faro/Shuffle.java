@@ -63,17 +63,14 @@ public final class Shuffle implements AutoCloseable {
   private long handle; // 0: closed
   private ShuffleMetrics last; // since it is closed
 
-  /**
-   * Stands for a shuffle that native code has opened by this spec; {@code workerCount} is that of
-   * the session.
-   */
-  Shuffle(Worker worker, long handle, ShuffleSpec opened, int workerCount, References references) {
+  /** Stands for a shuffle that native code has opened by this spec. */
+  Shuffle(Worker worker, long handle, ShuffleSpec opened, References references) {
     this.worker = worker;
     owner = worker.owner();
     this.handle = handle;
     spec = opened.withSenders(workers(handle, false)).withReceivers(workers(handle, true));
     int[] receivers = spec.receivers();
-    localLanes = new LocalLanes(references, spec, worker.number(), workerCount);
+    localLanes = new LocalLanes(references, spec, worker.number());
     long[] addresses = new long[4];
     addresses(handle, addresses);
     boolean sends = addresses[2] != 0;

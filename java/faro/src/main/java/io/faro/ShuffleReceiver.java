@@ -64,12 +64,12 @@ public final class ShuffleReceiver {
   }
 
   /**
-   * Takes the next rows of one sender (a worker number) into {@code batch}, after releasing what it
-   * held; waits for them. It answers as {@link #receive(Batch)} does, but END_OF_STREAM when that
-   * sender has finished. It is for rows that have to be kept apart by sender. To merge objects that
-   * come in order, use {@link #merge}.
+   * Takes the next rows of one sender, an index in {@link ShuffleSpec#senders}, into {@code batch},
+   * after releasing what it held; waits for them. It answers as {@link #receive(Batch)} does, but
+   * END_OF_STREAM when that sender has finished. It is for rows that have to be kept apart by
+   * sender. To merge objects that come in order, use {@link #merge}.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if that worker is no sender
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no such sender
    */
   @CheckReturnValue
   public Outcome receiveFrom(int sender, Batch batch) throws InterruptedException {
@@ -156,6 +156,11 @@ public final class ShuffleReceiver {
     return shuffle;
   }
 
+  /** The number of the worker that is this sender. */
+  int worker(int sender) {
+    return shuffle.spec().senders()[sender];
+  }
+
   /** The shuffle is closed. */
   void close() {
     batches.forEach(Batch::forget);
@@ -172,7 +177,8 @@ public final class ShuffleReceiver {
 
   private static int checkedSender(int sender) {
     if (sender < 0) {
-      throw new FaroException(Code.INVALID_ARGUMENT, "worker " + sender + " is no sender");
+      throw new FaroException(
+          Code.INVALID_ARGUMENT, "sender " + sender + " does not exist");
     }
     return sender;
   }

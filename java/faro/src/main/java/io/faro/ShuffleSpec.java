@@ -17,9 +17,9 @@ import java.util.Objects;
  * @param stage number of the shuffle operator in its query's plan, from 0
  * @param rowBytes width of every row; 0: rows have a length each
  * @param senders worker numbers; empty: all workers; with {@code cluster.node_limit}, those
- *     declared
+ *     declared. All of the shuffle names a sender by its index here
  * @param receivers worker numbers; empty: all workers; with {@code cluster.node_limit}, those
- *     declared. Receivers are numbered by their place
+ *     declared. All of the shuffle names a receiver by its index here
  * @param referenceLimit most objects in flight by reference from one worker to another one of the
  *     same session (see {@link RowCodec#immutable}), rounded up to a power of two; 0: none
  */

@@ -41,7 +41,6 @@ public final class Worker {
   private final long session;
   private final int localIndex;
   private final int number;
-  private final int workerCount;
   private final Interruption interruption;
   private final Parking parking;
   private final References references;
@@ -55,7 +54,6 @@ public final class Worker {
       long session,
       int localIndex,
       int number,
-      int workerCount,
       References references,
       ReadyWatch readyWatch) {
     this.parent = parent;
@@ -63,7 +61,6 @@ public final class Worker {
     this.localIndex = localIndex;
     this.number = number;
     owner = new Owner("worker " + number);
-    this.workerCount = workerCount;
     interruption = new Interruption("worker " + number, this::interruptWait, this::clearInterrupt);
     parking = new Parking(this, localIndex, readyWatch);
     this.references = references;
@@ -102,7 +99,7 @@ public final class Worker {
             spec.senders(),
             spec.receivers());
     Shuffle shuffle =
-        new Shuffle(this, FaroException.checked(handle), spec, workerCount, references);
+        new Shuffle(this, FaroException.checked(handle), spec, references);
     open.add(shuffle);
     return shuffle;
   }

@@ -52,7 +52,7 @@ class ExplainTest {
     RECEIVE(ROWS, receiving((shuffle, batch) -> shuffle.receiver().receive(batch))),
     RECEIVE_WITH_LIMIT(
         ROWS, receiving((shuffle, batch) -> shuffle.receiver().receive(batch, Wait.atMost(Duration.ofMinutes(1))))),
-    RECEIVE_FROM(ROWS, receiving((shuffle, batch) -> shuffle.receiver().receiveFrom(BUSY, batch))),
+    RECEIVE_FROM(ROWS, receiving((shuffle, batch) -> shuffle.receiver().receiveFrom(0, batch))),
     RECEIVE_OBJECTS(ROWS, receiving((shuffle, batch) -> shuffle.receiver().objects(RowCodecs.LONG).next())),
     MERGE(
         ROWS,

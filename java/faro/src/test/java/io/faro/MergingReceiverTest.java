@@ -97,6 +97,34 @@ class MergingReceiverTest {
   }
 
   @Test
+  void sidesAreNamedByTheirPlaceInTheLists() throws Exception {
+    try (Cluster cluster = new Cluster("auto", 1, 3)) {
+      ShuffleSpec spec = cluster.spec(8).withSenders(2, 0).withReceivers(1);
+      Shuffle at = cluster.worker(1).openShuffle(spec);
+      for (int from : spec.senders()) {
+        try (Shuffle shuffle = cluster.worker(from).openShuffle(spec)) {
+          assertEquals(Outcome.DONE, shuffle.sender().longs().send(0, from, Wait.NONE));
+          assertEquals(Outcome.DONE, shuffle.sender().finish(Wait.NONE));
+          assertEquals(List.of(0), shuffle.metrics().sent().stream().map(SentMetrics::receiver).toList());
+        }
+      }
+      Batch batch = at.receiver().newBatch();
+      assertEquals(Outcome.DONE, at.receiver().receiveFrom(1, batch));
+      assertEquals(0, batch.getLong(0));
+      assertEquals(1, batch.sender());
+      batch.release();
+      MergingReceiver<Long> merged = at.receiver().merge(RowCodecs.LONG, Comparator.naturalOrder());
+      assertEquals(Outcome.DONE, merged.next());
+      assertEquals(2, merged.get());
+      assertEquals(0, merged.sender());
+      assertEquals(Outcome.END_OF_STREAM, merged.next());
+      assertEquals(List.of(0, 1), at.metrics().received().stream().map(ReceivedMetrics::sender).toList());
+      failsBy(Code.INVALID_ARGUMENT, () -> at.receiver().receiveFrom(2, batch), "sender 2 does not exist");
+      at.close();
+    }
+  }
+
+  @Test
   void aSenderThatDoesNotSortIsNamed() throws Exception {
     try (Cluster cluster = new Cluster("auto", 1, 1);
         Shuffle shuffle = cluster.openShuffle(8)) {
