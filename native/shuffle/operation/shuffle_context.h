@@ -126,7 +126,8 @@ class ShuffleSide {
   Outcome fail(Status status) noexcept;
   /// Notes a failure of this stage, and answers failed; `text` is a format of fmt::format.
   template <typename... Args>
-  Outcome fail(Code code, fmt::format_string<Args...> text, Args&&... args) {
+  [[gnu::cold, gnu::noinline]] Outcome fail(Code code, fmt::format_string<Args...> text,
+                                            Args&&... args) {
     const Status status = base::error(code, text, std::forward<Args>(args)...);
     return fail(status.of_query(shuffle_.query()->id).of_stage(shuffle_.spec().stage));
   }

@@ -17,7 +17,7 @@ struct InRing;
 
 /// A frame of a shuffle that has arrived and was not yet given back, or several, packed in overflow.
 struct FrameNode {
-  FrameNode* next = nullptr;         // in its queue's queue, or in the pool
+  FrameNode* next = nullptr;         // in its sender's queue, or in the pool
   FrameNode* ring_before = nullptr;  // in its ring's list, while in place and not handed out
   FrameNode* ring_after = nullptr;
   InRing* ring = nullptr;  // where the frame lies; null: in overflow

@@ -28,11 +28,6 @@ void Inbox::index(uint32_t group) noexcept {
   }
 }
 
-const Inbox::SenderQueue* Inbox::find(uint32_t sender) const noexcept {
-  const auto& group = queues_[sender / kGroup];
-  return group == nullptr ? nullptr : &(*group)[sender % kGroup];
-}
-
 std::vector<uint32_t> Inbox::unopened_senders() const {
   std::vector<uint32_t> unopened;
   for (const uint32_t sender : *senders) {

@@ -82,7 +82,10 @@ class Inbox final : public AwaitedSenders {
   /// Made by the first call. Throws: std::bad_alloc.
   SenderQueue& queue(uint32_t sender);
   /// Null: it was not made, nothing has come.
-  const SenderQueue* find(uint32_t sender) const noexcept;
+  const SenderQueue* find(uint32_t sender) const noexcept {
+    const auto& group = queues_[sender / kGroup];
+    return group == nullptr ? nullptr : &(*group)[sender % kGroup];
+  }
   SenderQueue* find(uint32_t sender) noexcept {
     return const_cast<SenderQueue*>(std::as_const(*this).find(sender));
   }

@@ -31,7 +31,7 @@ class Inboxes {
   /// All inboxes that the engine has not opened are as if that sender had never sent anything, also
   /// where it has finished.
   void forget_unopened(uint32_t sender) noexcept;
-  /// Nothing comes any more by the slot that a queue is bound to; `state`: what the slot then stands for.
+  /// Nothing comes any more by the slot that a sender is bound to; `state`: what the slot then stands for.
   void unbind(Inbox::SenderQueue& queue, Binding::State state) noexcept;
   /// Counts a queue that ends.
   void finish(Inbox& inbox, Inbox::SenderQueue& queue);

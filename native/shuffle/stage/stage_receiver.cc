@@ -48,7 +48,7 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
     }
     only = &inbox_.queue(senders[*only_sender]);
   }
-  const auto [node, sender] = next_frame(only);
+  FrameNode* const node = next_frame(only);
   if (node == nullptr) return answer_without_frame(only);
   receive_side_.frames().handed_out(node);
   shuffle_.refer();
@@ -58,36 +58,36 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   batch.bytes_ = node->payload_bytes;
   batch.row_count_ = node->row_count;
   batch.row_bytes_ = node->row_bytes;
-  batch.sender_ = sender;
+  batch.sender_ = inbox_.find(node->sender)->index;
   count(shuffle_.worker().counters.rows_received, node->row_count);
   inbox_.received()->of(node->sender).add(node->row_count, node->payload_bytes);
   return Outcome::done;
 }
 
-StageReceiver::Next StageReceiver::next_frame(Inbox::SenderQueue* only) {
+FrameNode* StageReceiver::next_frame(Inbox::SenderQueue* only) {
   wait_loop_.send_queued();  // HC-5: what can be sent goes before more is taken in
-  if (const Next next = queued_frame(only); next.frame != nullptr) return next;
-  return receive_side_.poll() ? queued_frame(only) : Next{};
+  if (FrameNode* const node = queued_frame(only)) return node;
+  return receive_side_.poll() ? queued_frame(only) : nullptr;
 }
 
 // The next frame of a queue; if `only` is null that of any, and queues take turns. Null if none can be handed out now, or
 // the query has failed.
-StageReceiver::Next StageReceiver::queued_frame(Inbox::SenderQueue* only) {
+FrameNode* StageReceiver::queued_frame(Inbox::SenderQueue* only) {
   for (;;) {
     Inbox::SenderQueue* const queue = only == nullptr          ? inbox_.active()
                                       : only->first != nullptr ? only
                                                                : nullptr;
-    if (queue == nullptr || shuffle_.query()->failed()) return {};
+    if (queue == nullptr || shuffle_.query()->failed()) return nullptr;
     const bool is_fragment = queue->first->kind == wire::FrameKind::fragment;
     FrameNode* const node =
         is_fragment ? receive_side_.fragments().assemble(inbox_, *queue) : take_whole(*queue);
     if (node == nullptr) {
       // The rest of the row has not come: other senders' turn. Else nothing can be read, or assembled, now.
       if (is_fragment && queue->first == nullptr) continue;
-      return {};
+      return nullptr;
     }
     if (queue->ends()) receive_side_.inboxes().finish(inbox_, *queue);
-    return {node, queue->index};
+    return node;
   }
 }
 

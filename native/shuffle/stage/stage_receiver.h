@@ -39,22 +39,16 @@ class StageReceiver {
   /// something else: then the query fails.
   Status receive_as(std::string_view format);
 
-  /// The engine was told every end of queue, or needs none.
+  /// The engine was told every end of stream, or needs none.
   bool is_done() const noexcept;
   void drop_rows() noexcept;
   /// The shuffle is closed.
   void close() noexcept;
 
  private:
-  /// A frame that can be handed out, and its sender, by index; without a frame: there is none.
-  struct Next {
-    FrameNode* frame = nullptr;
-    uint32_t sender = 0;
-  };
-
   Outcome attempt(Batch& batch, const uint32_t* only_sender);
-  Next next_frame(Inbox::SenderQueue* only);
-  Next queued_frame(Inbox::SenderQueue* only);
+  FrameNode* next_frame(Inbox::SenderQueue* only);
+  FrameNode* queued_frame(Inbox::SenderQueue* only);
   FrameNode* take_whole(Inbox::SenderQueue& queue);
   Outcome answer_without_frame(Inbox::SenderQueue* only);
 
@@ -63,7 +57,7 @@ class StageReceiver {
   WaitLoop& wait_loop_;
   ReceiveSide& receive_side_;
   Inbox& inbox_;            // while the shuffle is open
-  uint32_t ends_told_ = 0;  // senders whose end of queue the engine was told
+  uint32_t ends_told_ = 0;  // senders whose end of stream the engine was told
   bool stopped_ = false;
   bool closed_ = false;
 };
