@@ -90,10 +90,10 @@ class CheckedShuffle {
     if (outcome == Outcome::done) ++sent_[receiver];
     return outcome;
   }
-  void check(uint32_t sender, std::span<const std::byte> bytes) {
-    uint32_t index = 0;
-    while (index < workers_.size() && workers_[index] != sender) ++index;
-    if (index == workers_.size()) return wrong("a row of somebody else");
+  /// `index`: of the sender, in workers_.
+  void check(uint32_t index, std::span<const std::byte> bytes) {
+    if (index >= workers_.size()) return wrong("a row of somebody else");
+    const uint32_t sender = workers_[index];
     Source& source = sources_[index];
     Row row;
     if (bytes.size() != sizeof row) return wrong("a row of another size");

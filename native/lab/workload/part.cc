@@ -139,7 +139,7 @@ bool Part::receive(size_t number, bool wait) {
   if (number + 1 < stages_.size() && stages_[number + 1].has_rows())
     send(number + 1, participant_.chance.between(1, 4), wait);
   if (failure_.ok() && participant_.chance.one_in(participant_.is_tight ? 2 : 6))
-    keep(std::move(batch));
+    keep(std::move(batch), stages_[number]);
   return true;
 }
 
@@ -170,7 +170,7 @@ void Part::fail(const Status& cause) {
 
 // --- batches that are held
 
-void Part::keep(Batch batch) {
+void Part::keep(Batch batch, const Stage& stage) {
   if (participant_.chance.one_in(2)) {
     if (!batch.detach().ok()) {  // no room for a copy: released
       ++participant_.counts.refused_detaches;
@@ -180,8 +180,8 @@ void Part::keep(Batch batch) {
   }
   ++participant_.counts.holds;
   const uint64_t digest = digest_of(batch);
-  const bool is_trusted = participant_.is_trusted(batch.sender());
-  held_.push_back({std::move(batch), digest, is_trusted});
+  const uint32_t sender = stage.worker_of(batch);
+  held_.push_back({std::move(batch), digest, sender, participant_.is_trusted(sender)});
   if (held_.size() > 3) give_back_some();
 }
 
@@ -190,7 +190,7 @@ void Part::give_back(size_t number) {
   const Held& held = held_[number];
   if (held.is_trusted && digest_of(held.batch) != held.digest) {
     const std::string text = fmt::format("worker {} holds a batch of worker {} that changed",
-                                         participant_.me, held.batch.sender());
+                                         participant_.me, held.sender);
     participant_.broken(text);
     if (failure_.ok()) failure_ = Status(Code::internal_error, text);
   }

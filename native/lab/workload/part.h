@@ -45,6 +45,7 @@ class Part {
   struct Held {
     Batch batch;
     uint64_t digest;  // of its bytes, when they were checked
+    uint32_t sender;  // a worker
     bool is_trusted;
   };
 
@@ -54,7 +55,7 @@ class Part {
   bool receive(size_t number, bool wait);
   /// What an operation answered. Returns whether something moved.
   bool settle(Outcome outcome, Stage& stage);
-  void keep(Batch batch);
+  void keep(Batch batch, const Stage& stage);
   void give_back(size_t number);
   bool give_back_some();
   void fail(const Status& cause);

@@ -206,7 +206,7 @@ Outcome Stage::take(bool wait, Batch& batch) {
 }
 
 bool Stage::check(const Batch& batch) {
-  const uint32_t sender = senders_[batch.sender()].worker;
+  const uint32_t sender = worker_of(batch);
   Counts& counts = participant_.counts;
   taken_ += batch.row_count();
   if (!participant_.is_trusted(sender)) {

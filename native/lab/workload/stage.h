@@ -66,6 +66,8 @@ class Stage {
   Outcome receive(bool wait, Batch& batch);
   /// Parts of it, for those that take batches themselves. False: something is wrong.
   bool check(const Batch& batch);
+  /// Who has sent it.
+  uint32_t worker_of(const Batch& batch) const { return senders_[batch.sender()].worker; }
   bool check_end();
   void stop();
 

@@ -66,7 +66,9 @@ void Inboxes::forget(Inbox& inbox, uint32_t sender) noexcept {
   Inbox::SenderQueue& queue = *inbox.find(sender);
   discard(inbox, queue);
   if (queue.finished) --inbox.finished_count;
+  const uint32_t index = queue.index;  // whoever sends next is named alike
   queue = Inbox::SenderQueue{};
+  queue.index = index;
   if (!inbox.open)
     worker_.queries.remove_unopened(*inbox.query(), worker_.number, inbox.stage(), sender);
 }

@@ -40,7 +40,9 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
                                    const RowFormat& format) {
   Status differs;
   inbox.for_each_queue([&](uint32_t sender, const Inbox::SenderQueue& queue) {
-    if (!differs.ok() || (!queue.bound && !queue.finish_seen)) return;
+    // One that has opened another stage in the slot of this one is not bound any more, but its rows are here.
+    const bool has_come = queue.bound || queue.finish_seen || queue.first != nullptr;
+    if (!differs.ok() || !has_come) return;
     const bool is_sender =
         std::find(spec.senders.begin(), spec.senders.end(), sender) != spec.senders.end();
     const bool agrees = queue.opened.lists == lists.digest;
