@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 
 #include "base/each.h"
 #include "base/error.h"
@@ -124,11 +123,7 @@ void NodeCore::start(const NodeEnvironment& environment) {
                            node.wanted_for_good,
                            {state, incarnation, 0}});
   }
-  // "All workers" would be others on each node if these were not the same everywhere.
-  if (!peers().topology().check_changing().ok()) {
-    shape.default_workers.resize(membership_->worker_count());
-    std::iota(shape.default_workers.begin(), shape.default_workers.end(), 0u);
-  }
+  shape.default_workers = peers().topology().default_workers();
   const session::Node& self = membership_->nodes()[shape.node];
   left_ = base::error(Code::peer_lost, "{} closed its session", self.name);
   overflow_.show_in(membership_->counters().node());
@@ -193,7 +188,7 @@ void NodeCore::on_peer_left(uint32_t node, const session::PeerView& now) {
       [this, node] { events_.tell_left(node); });
 }
 
-// Before this node is complete no link is let go.
+// Before this node is complete no link is let go. The cause is that of a drained node; one whose link rests is not lost.
 void NodeCore::on_let_go(uint32_t node, const session::PeerView& now) {
   queries_->on_peer_lost(
       node, now, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));

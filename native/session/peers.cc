@@ -31,7 +31,9 @@ Peers::Peers(const base::Settings& settings, const Topology& topology, const bas
 
 Status Peers::check_changing() const {
   if (is_closed()) return Status(Code::session_closed, "the session was closed");
-  return topology_.check_changing();
+  if (topology_.has_numbers_to_give()) return Status::Ok();
+  return Status(Code::wrong_state,
+                "cluster.node_limit = 0: the nodes of this session are those of cluster.nodes");
 }
 
 // Whether the number is one that can be given and taken.
@@ -141,7 +143,6 @@ Peers::Change Peers::on(uint32_t node, Event event, uint64_t incarnation) {
   Change change;
   {
     const std::lock_guard lock(mutex_);
-    change.before = peer.view.state;
     change.returned = step(peer, event, incarnation);
     ++peer.view.version;
     change.now = view_locked(node);

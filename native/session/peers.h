@@ -70,7 +70,6 @@ class Peers {
     from_rest,  // after its link was let go: nothing
   };
   struct Change {
-    PeerState before;
     PeerView now;
     Return returned = Return::none;
   };

@@ -142,9 +142,8 @@ Status Resources::allocate(const LinkNeed& links, transport::LinkEvents& local_e
     const links::MachineLimits machine = links::machine_limits();
     for (const Status& fits :
          {links::check_overflow(taken_.memory_bytes, settings_.overflow_memory_bytes, machine),
-          topology_.check_changing().ok()
-              ? links::check_budget(settings_.memory_limit_bytes, machine)
-              : Status::Ok()}) {
+          links::check_budget(topology_.has_numbers_to_give() ? settings_.memory_limit_bytes : 0,
+                              machine)}) {
       if (!fits.ok()) base::log(LogLevel::warning, "{}: {}", topology_.own().name, fits.message());
     }
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace faro::session {
@@ -23,11 +24,14 @@ Topology::Topology(const base::Settings& settings, const std::string& own_addres
   }
 }
 
-Status Topology::check_changing() const {
-  const auto is_fixed = [](const Node& node) { return node.wanted_for_good; };
-  if (!std::ranges::all_of(nodes_, is_fixed)) return Status::Ok();
-  return Status(Code::wrong_state,
-                "cluster.node_limit = 0: the nodes of this session are those of cluster.nodes");
+bool Topology::has_numbers_to_give() const {
+  return !std::ranges::all_of(nodes_, &Node::wanted_for_good);
+}
+
+std::vector<uint32_t> Topology::default_workers() const {
+  std::vector<uint32_t> workers(has_numbers_to_give() ? 0 : worker_count_);
+  std::iota(workers.begin(), workers.end(), 0u);
+  return workers;
 }
 
 ring::Layout Topology::layout(uint32_t from, uint32_t to) const {

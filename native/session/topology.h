@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/settings.h"
-#include "faro/status.h"
 #include "ring/layout.h"
 
 namespace faro::session {
@@ -18,8 +17,8 @@ struct Node {
       name;  // "node 2 (10.0.0.2:7000)", for messages; without the address if that may change
   uint32_t worker_count = 0;
   uint32_t first_worker = 0;  // global number of its worker 0
-  /// It is a node of the session as long as that is open: its link is wanted without a query, and its rings are there from the
-  /// start. Else its number can be given and taken (Nodes), and it is linked when a query needs it. The own node is as the others.
+  /// It is a node of the session as long as that is open: its link is wanted without a query, and was counted when the session
+  /// opened. Else its number can be given and taken (Nodes), and it is linked when a query needs it. The own node is as the others.
   bool wanted_for_good = true;
 };
 
@@ -40,8 +39,10 @@ class Topology {
   const Node& node(uint32_t number) const { return nodes_[number]; }
   const Node& own() const { return nodes_[self_]; }
   uint32_t worker_count() const { return worker_count_; }  // of the whole cluster
-  /// Whether any number can be given and taken. Errors: wrong_state.
-  Status check_changing() const;
+  /// Whether any number can be given and taken.
+  bool has_numbers_to_give() const;
+  /// Those of queries and shuffles for which none are named: all, if every node knows of all of them; else none.
+  std::vector<uint32_t> default_workers() const;
 
   /// Rings from this node to `node`, and back.
   ring::Layout outgoing(uint32_t node) const { return layout(self_, node); }

@@ -108,6 +108,24 @@ TEST_F(ShuffleFrames, of_a_large_row_make_it_whole_while_its_memory_grows) {
   sends.join();
 }
 
+// They have come before the query is declared here, and the slot of their stage has been given to another one.
+TEST_F(ShuffleFrames,
+       of_a_node_that_takes_no_part_are_not_handed_out_though_their_slot_was_given_away) {
+  put({0, wire::FrameKind::open, 0, 0, 0, 0}, open_payload());
+  put({0, wire::FrameKind::data, 0, 0, 1, 0}, filled(8, 7));
+  auto other_stage = open_payload();
+  const uint32_t stage = 1;
+  std::memcpy(other_stage.data() + offsetof(wire::OpenPayload, stage), &stage, sizeof stage);
+  put({0, wire::FrameKind::open, 0, 0, 0, 0}, other_stage);
+  const auto have_come = [&] { return session(1).metrics().queries_running != 0; };
+  ASSERT_EQ(worker(1).wait_until(have_come), Outcome::done);
+  ASSERT_TRUE(is_ok(session(1).declare_query(id_, {1})));
+  Shuffle own = open_shuffle(worker(1), spec(id_, 0, 8, {1}, {1}));
+  Batch batch;
+  EXPECT_EQ(own.receiver()->receive(batch), Outcome::failed);
+  expect_error(own.receiver()->status(), Code::protocol_error, {"its node takes no part"});
+}
+
 TEST_F(ShuffleFrames, of_channels_end_the_link_of_who_sends_them_by_name) {
   for (const wire::FrameKind kind : {wire::FrameKind::message, wire::FrameKind::end}) {
     SetUp();

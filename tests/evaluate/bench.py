@@ -85,9 +85,14 @@ def _row(ms: Measurements, name: str, most: int, sockets_ns: float | None) -> tu
     rate = parameters["processes"] * parameters["rows"] / of("seconds")
     return (
         f"  {name}{' *' if scale > 1 else ''}", f"{of('seconds') * scale:.4f}", _scaled(rate), f"{of('cpu_ns_per_hop'):.2f}",
-        f"{sockets_ns / of('wall_ns_per_hop'):.2f} ×" if sockets_ns else "-", f"{of('cold_seconds') * scale:.4f}",
+        _times(sockets_ns / of("wall_ns_per_hop")) if sockets_ns else "-", f"{of('cold_seconds') * scale:.4f}",
         f"{of('cold_cpu_ns_per_hop'):.2f}", "verified",
     )  # fmt: skip
+
+
+def _times(ratio: float) -> str:
+    """Two digits of one that is far below 1, too."""
+    return f"{ratio:.2f} ×" if ratio >= 0.1 else f"{ratio:.2g} ×"
 
 
 def _scaled(rate: float) -> str:

@@ -314,6 +314,7 @@ class Bench(unittest.TestCase):
     def test_rates_have_three_digits(self):
         rates = (5, 999.6, 357_400_000, 1_250_000_000)
         self.assertEqual([bench._scaled(rate) for rate in rates], ["5.00", "1.00 k", "357 M", "1.25 G"])
+        self.assertEqual([bench._times(ratio) for ratio in (12.345, 0.123, 0.00425)], ["12.35 ×", "0.12 ×", "0.0043 ×"])
 
 
 class InTurn(unittest.TestCase):

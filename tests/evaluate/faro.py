@@ -5,7 +5,7 @@ import os
 import secrets
 
 from contestant import Contestant, Result
-from programs import FARO, STANDARD, Command, Failed
+from programs import FARO_LAB, STANDARD, Command, Failed
 
 # JVMs until their compilers are done.
 _SECRETS = {"FARO_SECRET", "FARO_SECURITY_SECRET_FILE"}
@@ -30,7 +30,7 @@ class Faro(Contestant):
 
     def command(self, workload: str, parameters: dict) -> Command:
         benchmark = _BENCHMARKS[workload]
-        words = [STANDARD] if benchmark == "two-stage" else [FARO, "bench"]
+        words = [STANDARD] if benchmark == "two-stage" else [FARO_LAB, "bench"]
         words.append(benchmark)
         for name, flag in _FLAGS.items():
             words += [flag, parameters[name]] if name in parameters else []
@@ -66,8 +66,8 @@ class RowWays(Contestant):
     """Ways to send rows one at a time, in turns within one run of `faro-lab bench run-time-width`: each is a contestant."""
 
     product = "Faro"
-    needs = {FARO: "./run build"}
-    version_command = (FARO, "--version")
+    needs = {FARO_LAB: "./run build"}
+    version_command = (FARO_LAB, "--version")
     ways = {
         "typed": "rows of a compiled type", "bytes": "rows whose width is given at run time", "in_place": "such rows, written in place",
         "typed_broadcast": "rows of a compiled type, broadcast", "bytes_broadcast": "rows whose width is given at run time, broadcast",
@@ -75,7 +75,7 @@ class RowWays(Contestant):
 
     def command(self, workload: str, parameters: dict) -> Command:
         flags = ["--row-bytes", parameters["row_bytes"], "--rows", parameters["rows"], "--repetitions", parameters["rounds"]]
-        return Command([FARO, "bench", "run-time-width", *flags, "--json"])
+        return Command([FARO_LAB, "bench", "run-time-width", *flags, "--json"])
 
     def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
         report = json.loads(output)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FARO = ROOT / "build/release/bin/faro-lab"
+FARO_LAB = ROOT / "build/release/bin/faro-lab"
 STANDARD = ROOT / "build/release/bin/faro-standard-bench"  # of faro-lab bench the two-stage shuffle alone
 PEERS = ROOT / "build/release/tests/bin"
 JAVA = ROOT / "java"

@@ -7,7 +7,7 @@ from statistics import mean
 
 import programs
 from contestant import Contestant, Result
-from programs import FARO, SQL_CLASS_PATH, SQL_JAR, Command
+from programs import FARO_LAB, SQL_CLASS_PATH, SQL_JAR, Command
 
 BENCH = "io.faro.sql.bench.QueryBench"
 IN_TURN = Path(__file__).with_name("in_turn.py")
@@ -21,7 +21,7 @@ class Queries(Contestant):
     other. A cluster that has not its turn does nothing."""
 
     product = "Faro"
-    version_command = (FARO, "--version")
+    version_command = (FARO_LAB, "--version")
     expected_seconds = 70
     _carriers = {"sql-faro": "faro", "sql-sockets": "sockets"}  # as the engine calls them
     _expected: dict[tuple, dict] = {}  # rows and checksum by query, by tables: those of one node with one worker

@@ -123,7 +123,11 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 or arguments[:1] == ["--help"]:
         print(__doc__.strip())
         return 0 if arguments[:1] == ["--help"] else 2
-    before = counted(of_commit(ROOT, arguments[0])) if arguments else None
+    try:
+        before = counted(of_commit(ROOT, arguments[0])) if arguments else None
+    except subprocess.CalledProcessError:
+        print(f"lines.py: no commit '{arguments[0]}' in this repository", file=sys.stderr)  # git has said why
+        return 2
     print(table(counted(at_hand(ROOT)), before), end="")
     return 0
 

@@ -39,6 +39,9 @@ class Lines(unittest.TestCase):
         self.assertEqual([lines.part_of(path) for path in product], ["product"] * len(product))
         self.assertEqual([lines.part_of(path) for path in others], ["laboratory and tests"] * len(others))
 
+    def test_of_a_commit_that_is_none_are_refused(self):
+        self.assertEqual(lines.main(["no-such-commit"]), 2)
+
     def test_are_summed_by_part_and_folder_and_compared(self):
         now = lines.counted([("native/ring/a.h", b"int a;\n"), ("native/ring/b.h", b"int b;\n"), ("tests/unit/c/d.cc", b"int d;\n")])
         before = lines.counted([("native/ring/a.h", b"int a;\n"), ("jni/e.cc", b"int e;\nint f;\n")])

@@ -175,10 +175,11 @@ public final class ShuffleReceiver {
     batch.move(NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS));
   }
 
-  private static int checkedSender(int sender) {
+  private int checkedSender(int sender) {
     if (sender < 0) {
+      int last = shuffle.spec().senders().length - 1;
       throw new FaroException(
-          Code.INVALID_ARGUMENT, "sender " + sender + " does not exist");
+          Code.INVALID_ARGUMENT, "sender " + sender + " does not exist (0 … " + last + ")");
     }
     return sender;
   }
