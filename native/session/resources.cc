@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -207,9 +208,18 @@ Status Resources::make_counters() {
 Result<std::unique_ptr<counters::CounterFile>> Resources::make_counter_file(
     const std::string& folder, base::Nanoseconds now) const {
   FARO_ASSIGN_OR_RETURN(auto file, counters::CounterFile::make(counter_shape(), folder, now));
-  for (const Node& node : topology_.nodes()) {
-    if (node.wanted_for_good || node.number == topology_.self())
-      FARO_RETURN_IF_ERROR(file->reserve_lanes(node.first_worker, node.worker_count));
+  const auto has_room = [&](const Node& node) {
+    return node.wanted_for_good || node.number == topology_.self();
+  };
+  // Nodes that stand side by side by one call.
+  const std::vector<Node>& nodes = topology_.nodes();
+  for (auto node = nodes.begin(); node != nodes.end();) {
+    const auto first = std::find_if(node, nodes.end(), has_room);
+    node = std::find_if_not(first, nodes.end(), has_room);
+    if (first == node) break;
+    const Node& last = *std::prev(node);
+    const uint32_t workers = last.first_worker + last.worker_count - first->first_worker;
+    FARO_RETURN_IF_ERROR(file->reserve_lanes(first->first_worker, workers));
   }
   return file;
 }
