@@ -30,7 +30,8 @@ class Network;  // control connections and waiting: sockets, or the simulation (
 
 namespace faro::session {
 
-/// What a membership tells the layer above.
+/// What a membership tells the layer above, which says so (Peers::Event::told) when its queries
+/// know that a link has ended.
 /// Threads: every call comes from the network thread (or from the caller of do_work). Must not
 /// block.
 class Observer {

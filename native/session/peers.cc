@@ -157,7 +157,7 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
       before == PeerState::linked || before == PeerState::asked || before == PeerState::agreed;
   const auto end = [&](PeerState after) {
     if (before != PeerState::drained) peer.view.state = after;
-    peer.is_present = peer.is_open = peer.rested = false;
+    peer.is_open = peer.rested = false;
   };
   switch (event) {
     case Event::added:
@@ -172,7 +172,7 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
     case Event::up:
       peer.rested = before == PeerState::parted && peer.view.incarnation == incarnation;
       if (before == PeerState::parted && !peer.rested) remember_lost(peer);
-      peer.has_next_link = false;
+      peer.has_next_link = peer.is_present = false;
       peer.view.incarnation = incarnation;
       peer.view.state = PeerState::linked;
       peer.why_unlinked.clear();
@@ -205,6 +205,9 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
       if (was_up || before == PeerState::parted) remember_lost(peer);
       end(PeerState::lost);
       break;
+    case Event::told:
+      if (!was_up) peer.is_present = false;
+      break;
     case Event::lost:
       if (incarnation == 0) break;
       peer.view.incarnation = incarnation;
@@ -224,7 +227,7 @@ Peers::Return Peers::step(Peer& peer, Event event, uint64_t incarnation) {
       if (before == PeerState::parted) remember_lost(peer);
       end(PeerState::none);
       peer.view.state = PeerState::none;
-      peer.is_known = false;
+      peer.is_known = peer.is_present = false;
       peer.asked_until = 0;
       peer.address.clear();
       peer.why_unlinked.clear();

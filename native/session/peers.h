@@ -56,6 +56,7 @@ class Peers {
     stays,    // the link: one of both needs it
     agreed,   // both, that the link rests
     ends,     // the link, which is a loss unless it was agreed; repeatable
+    told,     // queries, of that: it is not present any more
     lost,     // the process, while the session opens
     refused,  // the process refuses this one for good
     drained,  // no query needs the node any more
@@ -95,7 +96,8 @@ class Peers {
   /// Whether it may be linked.
   bool is_member(uint32_t node) const;
   bool is_drained(uint32_t node) const;
-  /// Queries may contain it: its session is open, and it is linked.
+  /// Queries may contain it: its session is open, and it is linked. Once this is false, queries
+  /// know why they may not.
   bool is_present(uint32_t node) const;
   bool is_asked_for(uint32_t node) const noexcept;
   /// For which nodes somebody waits.

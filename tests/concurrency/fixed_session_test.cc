@@ -3,14 +3,18 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "faro/log.h"
 #include "faro/nodes.h"
+#include "node/session_access.h"
 #include "support/recorded_events.h"
 #include "support/shuffle_api.h"
 #include "support/temporary_folder.h"
@@ -88,6 +92,27 @@ TEST_F(FixedSession, fails_a_query_at_once_whose_member_is_not_there) {
   EXPECT_EQ(end_query(only, without, cause), Outcome::done) << cause.to_string();
 }
 
+// Whoever sees that it is gone may begin a query at once, which says why it fails. The line of the
+// log comes before queries know.
+TEST_F(FixedSession, has_a_node_until_queries_know_that_it_is_lost) {
+  open(2);
+  const auto events = std::make_shared<RecordedEvents>();
+  session(0).listen(events->listener());
+  std::atomic<bool> had_it = false;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    if (line.starts_with("node 0 (") && line.find("is lost") != line.npos)
+      had_it = session(0).has_node(1);
+  });
+  session::Membership& membership = SessionAccess::core(session(0)).membership();
+  membership.fail_link(1, membership.link(1), Status(Code::peer_lost, "enough"));
+  EXPECT_TRUE(events->await("lost").starts_with("lost 1"));
+  set_log_sink({});
+  EXPECT_TRUE(had_it);
+  EXPECT_FALSE(session(0).has_node(1));
+  const QueryId id = session(0).begin_query();
+  expect_error(end_failed(session(0).worker(0), id), Code::peer_lost, {"node 1", "enough"});
+}
+
 TEST_F(FixedSession, checks_the_memory_of_all_rings_when_it_opens) {
   const SessionCluster cluster(3, small_rings({{"memory.limit_bytes", "64 KiB"}}));
   expect_error(cluster.status(), Code::resource_limit, {"memory.limit_bytes"});
@@ -100,7 +125,7 @@ TEST_F(FixedSession, has_nobody_added_drained_or_removed) {
   expect_error(Nodes(session()).remove(0), Code::wrong_state, {"cluster.node_limit"});
 }
 
-/// The last node of a list of so many, of which no other one ever comes.
+/// The last node of a list with `count` entries; none of the others ever comes.
 Result<std::unique_ptr<Session>> open_alone(int count, const std::string& counters_folder) {
   std::string addresses;
   for (int n = 1; n < count; ++n) addresses += "127.0.0.1:" + std::to_string(n) + ",";

@@ -427,6 +427,17 @@ TEST_F(PeersTest, tell_of_a_process_once_it_is_linked_on_both_sides) {
   EXPECT_EQ(opens(), Peers::Return::none);
 }
 
+// The session of a node is not complete yet: what has ended before is told when it is.
+TEST_F(PeersTest, keep_a_process_present_that_has_come_before_the_end_of_the_former_one_is_told) {
+  joins(7);
+  (void)opens();
+  (void)peers_.on(1, Event::ends);
+  joins(8);
+  EXPECT_EQ(opens(), Peers::Return::again);
+  (void)peers_.on(1, Event::told);
+  EXPECT_TRUE(peers_.is_present(1));
+}
+
 // Whoever ends a link may find no memory, and does it again.
 TEST_F(PeersTest, keep_a_process_whose_link_rests_though_its_end_is_told_twice) {
   joins(7);
@@ -441,6 +452,8 @@ TEST_F(PeersTest, tell_nothing_of_a_process_that_comes_back_from_rest) {
   joins(7);
   (void)opens();
   rests();
+  EXPECT_TRUE(peers_.is_present(1)) << "queries do not know yet";
+  (void)peers_.on(1, Event::told);
   EXPECT_FALSE(peers_.is_present(1));
   joins(7);
   EXPECT_EQ(opens(), Peers::Return::from_rest);
