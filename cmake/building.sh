@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD
 readonly jobs=${JOBS:-$(nproc)}
-readonly faro_jar=java/faro/target/faro-0.1.0.jar:java/faro/target/lib/* bench_jar=java/lab/bench/target/faro-bench-0.1.0.jar
+readonly faro_jar=java/faro/target/faro-0.1.0.jar bench_jar=java/lab/bench/target/faro-bench-0.1.0.jar
 readonly bench_path=$bench_jar:java/lab/sockets/target/faro-sockets-0.1.0.jar:$faro_jar
 readonly sql_jar=examples/sql/target/faro-sql-0.1.0.jar
 readonly jmh_path='java/lab/jmh/target/faro-jmh-0.1.0.jar:java/lab/jmh/target/lib/*'

@@ -119,12 +119,11 @@ class Jvm(Session):
     name = "jvm"
     flags = ("-XX:+UseSerialGC", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
     jar = sorted((ROOT / "java/faro/target").glob("faro-?.?.?.jar"))
-    libraries = sorted((ROOT / "java/faro/target/lib").glob("*.jar"))
 
     def words(self, node):
         if node == 0:
             return super().words(0)
-        path = ":".join(map(str, [BUILD / "pod/classes", *self.jar, *self.libraries]))
+        path = ":".join(map(str, [BUILD / "pod/classes", *self.jar]))
         return ["java", *self.flags, "-cp", path, "Pod", "PORT", "1", self.addresses.text]
 
 

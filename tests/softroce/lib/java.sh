@@ -1,6 +1,6 @@
 # The two-stage benchmark on nodes in Java, and on nodes in C++ and Java together.
 
-java_jars=(java/lab/{bench/target/faro-bench,sockets/target/faro-sockets}-0.1.0.jar java/faro/target/faro-0.1.0.jar java/faro/target/lib/*.jar)
+java_jars=(java/lab/{bench/target/faro-bench,sockets/target/faro-sockets}-0.1.0.jar java/faro/target/faro-0.1.0.jar)
 readonly java_class_path=${SUITE_CLASS_PATH:-$(IFS=:; echo "${java_jars[*]}")}
 
 # They only interpret: an emulated processor takes longer over compiling what runs a few times. A suite may change it.

@@ -3,7 +3,6 @@ module io.faro {
   requires static java.logging; // LogOutput, where loggers are those of it
   requires java.management;
   requires jdk.unsupported; // NativeMemory, before Java 22
-  requires org.jctools.core;
 
   exports io.faro;
 }

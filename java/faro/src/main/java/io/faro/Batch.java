@@ -38,7 +38,6 @@ public final class Batch implements AutoCloseable {
   private int rowLength;
   private int rowsLeft;
   private int nextOffset;
-  private int mark; // negative: the row is an object of a reference lane
 
   Batch(ShuffleReceiver receiver, int number) {
     this.receiver = receiver;
@@ -148,38 +147,18 @@ public final class Batch implements AutoCloseable {
    *
    * <p>{@link #rowOffset} and {@link #rowLength} then say where it lies.
    *
-   * @throws FaroException {@link Code#WRONG_STATE} if the row came by reference (see
-   *     {@link RowCodec#immutable}); only an {@link ObjectReceiver} finds the object;
-   *     {@link Code#PROTOCOL_ERROR} if the sender's lengths do not fit its batch
+   * @throws FaroException {@link Code#PROTOCOL_ERROR} if the sender's lengths do not fit its batch
    */
   public boolean nextRow() {
-    boolean found = step();
-    if (found && mark < 0) {
-      throw new FaroException(
-          Code.WRONG_STATE, "the row is an object by reference: receive it by an ObjectReceiver");
-    }
-    return found;
-  }
-
-  /**
-   * Steps to the next row, also to one that is an object: {@link #mark} tells. False after the last
-   * row.
-   */
-  boolean step() {
     if (rowsLeft == 0) {
       return false;
     }
     int at = nextOffset;
     int length = rowBytes;
-    mark = 0;
     if (rowBytes == 0) {
       checkRest(at, LENGTH);
       length = getInt(at);
       at += LENGTH;
-      if (length < 0) {
-        mark = length;
-        length = 0;
-      }
     }
     checkRest(at, length);
     address(at, length);
@@ -190,7 +169,7 @@ public final class Batch implements AutoCloseable {
     return true;
   }
 
-  /** The number of rows that {@link #step} has not reached yet. */
+  /** The number of rows that {@link #nextRow} has not reached yet. */
   int rowsLeft() {
     return rowsLeft;
   }
@@ -200,20 +179,15 @@ public final class Batch implements AutoCloseable {
     return rowBytes;
   }
 
-  /** Where the next row of {@link #step} begins. */
+  /** Where the next row of {@link #nextRow} begins. */
   int nextOffset() {
     return nextOffset;
   }
 
-  /** {@link #step} continues here, with this many rows left. Only for rows of one width. */
+  /** {@link #nextRow} continues here, with this many rows left. Only for rows of one width. */
   void standBefore(int offset, int rows) {
     nextOffset = offset;
     rowsLeft = rows;
-  }
-
-  /** The mark of the row that {@link #step} has stepped to; 0 if it is bytes. */
-  int mark() {
-    return mark;
   }
 
   /** Offset in the batch of the row that {@link #nextRow} has stepped to. */
@@ -328,7 +302,7 @@ public final class Batch implements AutoCloseable {
 
   // Another process wrote the batch: no length in it is trusted.
   private void checkRest(int at, int wanted) {
-    if (wanted > bytes - at) {
+    if (wanted < 0 || wanted > bytes - at) {
       throw damaged(
           "it ends within a row: " + wanted + " bytes where " + (bytes - at) + " are left");
     }

@@ -23,9 +23,6 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   private final int from; // the sender; ShuffleReceiver.ANY
   private final Batch batch;
   private boolean found; // the batch stands on a row
-  // The object of that row, if it is a mark; for others none is kept: it costs a collector's
-  // barrier.
-  private T handedOver;
 
   /** {@code from}: the sender whose objects it receives, or {@link ShuffleReceiver#ANY}. */
   ObjectReceiver(ShuffleReceiver receiver, RowCodec<T> codec, int from) {
@@ -84,8 +81,8 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   private void drainBatch(Consumer<? super T> consumer) {
     int width = codec.rowBytes();
     if (width == 0 || width != batch.rowBytes()) {
-      while (batch.step()) {
-        consumer.accept(batch.mark() < 0 ? takeHandedOver() : read());
+      while (batch.nextRow()) {
+        consumer.accept(read());
       }
       batch.release();
       return;
@@ -112,17 +109,14 @@ public final class ObjectReceiver<T> implements Iterable<T> {
   }
 
   /**
-   * The object that the last {@link #next} has found; null if it found none. An object that came as
-   * bytes is deserialised again by each call.
+   * The object that the last {@link #next} has found; null if it found none. It is deserialised
+   * again by each call.
    *
    * @throws FaroException what the codec throws, {@link Code#CLOSED} if the shuffle was closed
    *     meanwhile
    */
   public T get() {
-    if (!found) {
-      return null;
-    }
-    return batch.mark() < 0 ? handedOver : read();
+    return found ? read() : null;
   }
 
   /** The worker that sent it, by its index in {@link ShuffleSpec#senders}. */
@@ -163,14 +157,8 @@ public final class ObjectReceiver<T> implements Iterable<T> {
 
   private boolean hasNext() {
     found = false;
-    if (!batch.step()) {
-      return false;
-    }
-    if (batch.mark() < 0) {
-      handedOver = takeHandedOver();
-    }
-    found = true;
-    return true;
+    found = batch.nextRow();
+    return found;
   }
 
   private T read() {
@@ -180,12 +168,6 @@ public final class ObjectReceiver<T> implements Iterable<T> {
           Code.INVALID_ARGUMENT, "a row of " + length + " bytes, of the codec " + codec.rowBytes());
     }
     return codec.read(batch, batch.rowOffset(), length);
-  }
-
-  // Whoever sent it used a codec for the same type.
-  @SuppressWarnings("unchecked")
-  private T takeHandedOver() {
-    return (T) receiver.shuffle().localLanes().from(batch.sender()).take(batch.mark());
   }
 
   @Override

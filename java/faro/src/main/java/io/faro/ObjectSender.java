@@ -6,8 +6,6 @@ import java.util.function.ToIntFunction;
 
 /**
  * Sends objects by a codec. The object is written before the call returns and may be used again.
- * The exception are codecs that declare their objects immutable: such objects go by reference to
- * workers of the same session.
  *
  * <p>Waiting, answers, threads and errors are those of {@link ShuffleSender}.
  *
@@ -17,17 +15,15 @@ public final class ObjectSender<T> {
   private final ShuffleSender sender;
   private final RowWriter writer;
   private final RowCodec<T> codec;
-  private final LocalLanes lanes; // null: everything is serialised
   private final LongSender longs; // null: the rows are not longs
   private Outcome stoppedBy = Outcome.DONE;
   private int refusedReceiver; // of the long that putLongs found no room for
   private long refusedRow;
 
-  ObjectSender(ShuffleSender sender, RowCodec<T> codec, LocalLanes lanes) {
+  ObjectSender(ShuffleSender sender, RowCodec<T> codec) {
     this.sender = sender;
     writer = sender.rows();
     this.codec = codec;
-    this.lanes = lanes;
     longs = codec == RowCodecs.LONG && sender.spec().rowBytes() != 0 ? sender.longs() : null;
   }
 
@@ -42,13 +38,6 @@ public final class ObjectSender<T> {
   public <X extends Exception> Outcome send(int receiver, T object, Wait<X> wait) throws X {
     if (longs != null) {
       return longs.send(receiver, (Long) object, wait);
-    }
-    ReferenceLane lane = laneFor(receiver, object);
-    if (lane != null) {
-      Outcome claimed = writer.claim(receiver, 0, wait);
-      if (claimed != Outcome.DONE || writer.tryCommitReference(lane, object)) {
-        return claimed;
-      }
     }
     Outcome claimed = writer.claim(receiver, codec.maxBytes(object), wait);
     if (claimed == Outcome.DONE) {
@@ -147,7 +136,7 @@ public final class ObjectSender<T> {
 
   /**
    * Sends one object to several receivers, each named once: to all of them or to none. It is
-   * serialised once, even if it is immutable.
+   * serialised once.
    */
   @CheckReturnValue
   public Outcome multicast(int[] receivers, T object) throws InterruptedException {
@@ -164,10 +153,7 @@ public final class ObjectSender<T> {
     return sender.multicast(receivers, writer.written(bytes), 0, bytes, wait);
   }
 
-  /**
-   * Sends one object to all receivers, or to none. It is serialised once, but an immutable object
-   * goes by reference to workers of the same session, unless some receiver has no room now.
-   */
+  /** Sends one object to all receivers, or to none. It is serialised once. */
   @CheckReturnValue
   public Outcome broadcast(T object) throws InterruptedException {
     return broadcast(object, Wait.FOREVER);
@@ -180,7 +166,7 @@ public final class ObjectSender<T> {
   @CheckReturnValue
   public <X extends Exception> Outcome broadcast(T object, Wait<X> wait) throws X {
     int bytes = writeAside(object);
-    return committedToAll(bytes, object)
+    return writer.tryCommitToAll(bytes)
         ? Outcome.DONE
         : sender.broadcast(writer.written(bytes), 0, bytes, wait);
   }
@@ -195,14 +181,6 @@ public final class ObjectSender<T> {
   @CheckReturnValue
   public <X extends Exception> Outcome finish(Wait<X> wait) throws X {
     return sender.finish(wait);
-  }
-
-  private boolean committedToAll(int bytes, T object) {
-    return writer.tryCommitToAll(bytes, object == null ? null : lanes, object);
-  }
-
-  private ReferenceLane laneFor(int receiver, T object) {
-    return lanes == null || object == null ? null : lanes.to(receiver);
   }
 
   private int writeAside(T object) {

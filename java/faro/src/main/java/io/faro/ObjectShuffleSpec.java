@@ -5,7 +5,7 @@ import java.util.Objects;
 /**
  * A shuffle of objects to open, and the codec of both its sides. Made by
  * {@link ShuffleSpec#withRowsOf}, or from a spec whose rows have a length each: that takes any
- * codec, and immutable objects go by reference ({@link RowCodec#immutable}).
+ * codec.
  *
  * @param spec what to open
  * @param codec turns its rows into objects

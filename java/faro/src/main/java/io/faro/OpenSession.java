@@ -10,16 +10,14 @@ import java.util.concurrent.atomic.AtomicBoolean;
  */
 final class OpenSession implements Runnable {
   final long handle;
-  final References references;
   private final int node;
   private final Throwable opened; // where
   private final AtomicBoolean closed = new AtomicBoolean();
   private SessionBeans beans; // guarded by this; null: none
 
-  OpenSession(long handle, int node, References references, Throwable opened) {
+  OpenSession(long handle, int node, Throwable opened) {
     this.handle = handle;
     this.node = node;
-    this.references = references;
     this.opened = opened;
   }
 
@@ -37,7 +35,6 @@ final class OpenSession implements Runnable {
     boolean isFirst = !closed.getAndSet(true);
     unregisterBeans();
     int result = Session.close(handle);
-    references.clear();
     OpenEndpoint.endLog(isFirst);
     FaroException.checked(result);
   }

@@ -16,21 +16,10 @@ public interface RowCodec<T> {
   int rowBytes();
 
   /**
-   * Whether nobody changes an object once it was sent. Between workers of one session the receiver
-   * then gets the same object, without {@link #write} and {@link #read}. That applies to shuffles
-   * of rows with a length each, for up to {@link ShuffleSpec#referenceLimit} objects in flight;
-   * further objects are serialised. All rows arrive in the order in which they were sent.
-   */
-  default boolean immutable() {
-    return false;
-  }
-
-  /**
-   * Names the format of the rows. Codecs of the same format can read what the other has written,
-   * and their objects that go by reference are of the same type. A receiver compares its format
-   * with that of each sender, on any node. If they differ, the query fails on every participant
-   * with {@link Code#STAGE_MISMATCH}, which names both formats (the first 256 bytes of each), the
-   * workers and their nodes. Empty: not compared.
+   * Names the format of the rows. Codecs of the same format can read what the other has written. A
+   * receiver compares its format with that of each sender, on any node. If they differ, the query
+   * fails on every participant with {@link Code#STAGE_MISMATCH}, which names both formats (the
+   * first 256 bytes of each), the workers and their nodes. Empty: not compared.
    */
   default String format() {
     return "";

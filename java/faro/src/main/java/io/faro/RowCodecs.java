@@ -49,14 +49,6 @@ public final class RowCodecs {
     return new FixedCodec<>(rowBytes, writer, reader);
   }
 
-  /**
-   * A codec that reads and writes as this one does, but declares its objects
-   * {@linkplain RowCodec#immutable immutable}.
-   */
-  public static <T> RowCodec<T> immutable(RowCodec<T> codec) {
-    return new ImmutableCodec<>(Objects.requireNonNull(codec, "codec"));
-  }
-
   private record FixedCodec<T>(int rowBytes, FieldsWriter<T> writer, FieldsReader<T> reader)
       implements RowCodec<T> {
     @Override
@@ -81,46 +73,9 @@ public final class RowCodecs {
     }
   }
 
-  private record ImmutableCodec<T>(RowCodec<T> codec) implements RowCodec<T> {
-    @Override
-    public boolean immutable() {
-      return true;
-    }
-
-    @Override
-    public String format() {
-      return codec.format();
-    }
-
-    @Override
-    public int rowBytes() {
-      return codec.rowBytes();
-    }
-
-    @Override
-    public int maxBytes(T object) {
-      return codec.maxBytes(object);
-    }
-
-    @Override
-    public int write(T object, RowWriter to) {
-      return codec.write(object, to);
-    }
-
-    @Override
-    public T read(Batch from, int at, int bytes) {
-      return codec.read(from, at, bytes);
-    }
-  }
-
   /** A long as 8 bytes. Boxes; {@link LongSender} does not. */
   public static final RowCodec<Long> LONG =
       new RowCodec<>() {
-        @Override
-        public boolean immutable() {
-          return true;
-        }
-
         @Override
         public int rowBytes() {
           return Long.BYTES;
@@ -187,11 +142,6 @@ public final class RowCodecs {
    */
   public static final RowCodec<String> STRING =
       new RowCodec<>() {
-        @Override
-        public boolean immutable() {
-          return true;
-        }
-
         @Override
         public int rowBytes() {
           return 0;

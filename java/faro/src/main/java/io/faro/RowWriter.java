@@ -123,12 +123,11 @@ public final class RowWriter {
 
   /**
    * Sends the {@code bytes} bytes that were written since {@link #claimAside} to all receivers, if
-   * all have an open frame with room for them, and then ends the claim. Receivers that have a lane
-   * with room (none if {@code lanes} is null) get the object itself.
+   * all have an open frame with room for them, and then ends the claim.
    *
    * @return false if one has no room; then nothing has happened
    */
-  boolean tryCommitToAll(int bytes, LocalLanes lanes, Object object) {
+  boolean tryCommitToAll(int bytes) {
     long row = address(0, bytes);
     if (rowBytes != 0 && bytes != rowBytes) {
       return false;
@@ -142,13 +141,6 @@ public final class RowWriter {
       long cursor = open.cursor(to);
       long at = OpenFrames.at(cursor);
       open.countRow(to);
-      ReferenceLane lane = lanes == null ? null : lanes.to(to);
-      int mark = lane == null ? 0 : lane.offer(object);
-      if (mark != 0) {
-        NativeMemory.putInt(at, mark);
-        OpenFrames.move(cursor, at + header);
-        continue;
-      }
       if (header != 0) {
         NativeMemory.putInt(at, bytes);
       }
@@ -188,27 +180,6 @@ public final class RowWriter {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "commit of " + bytes + " bytes, but rowBytes = " + rowBytes);
     }
-  }
-
-  /**
-   * Sends an object through a lane instead of the bytes of a claim; only for rows with a length
-   * each.
-   *
-   * @return false if the lane is full; nothing has happened then
-   */
-  boolean tryCommitReference(ReferenceLane lane, Object object) {
-    address(0, 0);
-    if (!inFrame) {
-      commit(0); // its receiver has stopped: dropped, and counted
-      return true;
-    }
-    int mark = lane.offer(object);
-    if (mark == 0) {
-      return false;
-    }
-    NativeMemory.putInt(address - LENGTH, mark);
-    advance(0);
-    return true;
   }
 
   /** Gives the claim up. */

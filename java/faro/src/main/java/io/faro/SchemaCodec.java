@@ -24,8 +24,7 @@ import java.util.stream.Stream;
  * width and are never null, all rows have the same width; otherwise each row is preceded by its
  * length.
  *
- * <p>Rows are arrays that may be changed after they were sent, unless {@link RowCodecs#immutable}
- * declares otherwise. Threads: any.
+ * <p>Rows are arrays that may be changed after they were sent. Threads: any.
  */
 public final class SchemaCodec implements RowCodec<Object[]> {
   private static final int LENGTH = Integer.BYTES;

@@ -42,16 +42,14 @@ public final class Session implements AutoCloseable {
     nodeCount = shape[1];
     workerCount = shape[2];
     firstWorker = shape[3];
-    References references = new References(firstWorker, shape[4]);
     ReadyWatch readyWatch = new ReadyWatch(shape[4]);
     checked(completeReady(handle, readyWatch));
     List<Worker> mine = new ArrayList<>();
     for (int i = 0; i < shape[4]; i++) {
-      mine.add(
-          new Worker(this, handle, i, firstWorker + i, references, readyWatch));
+      mine.add(new Worker(this, handle, i, firstWorker + i, readyWatch));
     }
     workers = List.copyOf(mine);
-    open = new OpenSession(handle, node, references, opened);
+    open = new OpenSession(handle, node, opened);
     forgotten = CLEANER.register(this, open);
     events = new SessionEvents(node, handle);
   }

@@ -57,20 +57,18 @@ public final class Shuffle implements AutoCloseable {
   private final Worker worker;
   private final Owner owner; // of the worker
   private final ShuffleSpec spec;
-  private final LocalLanes localLanes;
   private final ShuffleSender sender; // null: this worker is no sender
   private final ShuffleReceiver receiver; // null: this worker is no receiver
   private long handle; // 0: closed
   private ShuffleMetrics last; // since it is closed
 
   /** Stands for a shuffle that native code has opened by this spec. */
-  Shuffle(Worker worker, long handle, ShuffleSpec opened, References references) {
+  Shuffle(Worker worker, long handle, ShuffleSpec opened) {
     this.worker = worker;
     owner = worker.owner();
     this.handle = handle;
     spec = opened.withSenders(workers(handle, false)).withReceivers(workers(handle, true));
     int[] receivers = spec.receivers();
-    localLanes = new LocalLanes(references, spec, worker.number());
     long[] addresses = new long[4];
     addresses(handle, addresses);
     boolean sends = addresses[2] != 0;
@@ -207,7 +205,6 @@ public final class Shuffle implements AutoCloseable {
       if (sender != null) {
         sender.close();
       }
-      localLanes.close();
       close(closing);
       last = NativeMetrics.ofShuffle(closing, spec.query());
     } finally {
@@ -246,10 +243,6 @@ public final class Shuffle implements AutoCloseable {
 
   Owner owner() {
     return owner;
-  }
-
-  LocalLanes localLanes() {
-    return localLanes;
   }
 
   /**

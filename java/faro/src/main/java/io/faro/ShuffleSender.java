@@ -68,18 +68,16 @@ public final class ShuffleSender {
 
   /**
    * Sends objects by a codec, whose rowBytes must be the shuffle's; a shuffle of rows with a length
-   * each takes any. If the codec declares its objects immutable and the rows have a length each,
-   * they go by reference to workers of the same session. Receivers learn the codec's
-   * {@link RowCodec#format} before the first row, so call this before anything else is sent.
+   * each takes any. Receivers learn the codec's {@link RowCodec#format} before the first row, so
+   * call this before anything else is sent.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} if the widths differ, or this worker sends
    *     by a codec of another format already
    */
   public <T> ObjectSender<T> objects(RowCodec<T> codec) {
     Objects.requireNonNull(codec, "codec");
-    boolean byReference = codec.immutable() && spec.rowBytes() == 0;
     shuffle.nameFormat(codec, false);
-    return new ObjectSender<>(this, codec, byReference ? shuffle.localLanes() : null);
+    return new ObjectSender<>(this, codec);
   }
 
   /** Sends a copy of one row of {@code bytes} bytes. */

@@ -20,17 +20,9 @@ import java.util.Objects;
  *     declared. All of the shuffle names a sender by its index here
  * @param receivers worker numbers; empty: all workers; with {@code cluster.node_limit}, those
  *     declared. All of the shuffle names a receiver by its index here
- * @param referenceLimit most objects in flight by reference from one worker to another one of the
- *     same session (see {@link RowCodec#immutable}), rounded up to a power of two; 0: none
  */
 public record ShuffleSpec(
-    QueryId query, int stage, int rowBytes, int[] senders, int[] receivers, int referenceLimit) {
-  /**
-   * With this limit, their marks of 4 bytes add up to about the size at which a transfer starts
-   * (transfer.threshold_bytes).
-   */
-  private static final int DEFAULT_REFERENCE_LIMIT = 4096;
-
+    QueryId query, int stage, int rowBytes, int[] senders, int[] receivers) {
   private static final int[] ALL = {};
 
   /**
@@ -45,15 +37,6 @@ public record ShuffleSpec(
     checkNotNegative("rowBytes", rowBytes);
     senders = copyOf("senders", senders);
     receivers = copyOf("receivers", receivers);
-    if (referenceLimit < 0 || referenceLimit > 1 << 30) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT, "referenceLimit = " + referenceLimit + " is not in 0 … 2^30");
-    }
-  }
-
-  /** A shuffle from some workers to some workers. */
-  public ShuffleSpec(QueryId query, int stage, int rowBytes, int[] senders, int[] receivers) {
-    this(query, stage, rowBytes, senders, receivers, DEFAULT_REFERENCE_LIMIT);
   }
 
   /** A shuffle from all workers to all workers. */
@@ -81,7 +64,7 @@ public record ShuffleSpec(
 
   /** This spec, but with rows of this width; 0: rows have a length each. */
   public ShuffleSpec withRowBytes(int width) {
-    return new ShuffleSpec(query, stage, width, senders, receivers, referenceLimit);
+    return new ShuffleSpec(query, stage, width, senders, receivers);
   }
 
   /**
@@ -94,17 +77,12 @@ public record ShuffleSpec(
 
   /** This spec, but with these workers as senders; none: all workers. */
   public ShuffleSpec withSenders(int... workers) {
-    return new ShuffleSpec(query, stage, rowBytes, workers, receivers, referenceLimit);
+    return new ShuffleSpec(query, stage, rowBytes, workers, receivers);
   }
 
   /** This spec, but with these workers as receivers, in this order; none: all workers. */
   public ShuffleSpec withReceivers(int... workers) {
-    return new ShuffleSpec(query, stage, rowBytes, senders, workers, referenceLimit);
-  }
-
-  /** This spec, but with another limit for objects by reference. */
-  public ShuffleSpec withReferenceLimit(int limit) {
-    return new ShuffleSpec(query, stage, rowBytes, senders, receivers, limit);
+    return new ShuffleSpec(query, stage, rowBytes, senders, workers);
   }
 
   /** Worker numbers, a copy; empty: all workers. */
@@ -126,7 +104,6 @@ public record ShuffleSpec(
         && query.equals(spec.query)
         && stage == spec.stage
         && rowBytes == spec.rowBytes
-        && referenceLimit == spec.referenceLimit
         && Arrays.equals(senders, spec.senders)
         && Arrays.equals(receivers, spec.receivers);
   }
@@ -137,19 +114,15 @@ public record ShuffleSpec(
         query,
         stage,
         rowBytes,
-        referenceLimit,
         Arrays.hashCode(senders),
         Arrays.hashCode(receivers));
   }
 
-  /**
-   * For instance "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all, referenceLimit
-   * 4096".
-   */
+  /** For instance "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all". */
   @Override
   public String toString() {
-    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s, referenceLimit %s"
-        .formatted(stage, query, rowBytes, workers(senders), workers(receivers), referenceLimit);
+    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s"
+        .formatted(stage, query, rowBytes, workers(senders), workers(receivers));
   }
 
   private static String workers(int[] numbers) {

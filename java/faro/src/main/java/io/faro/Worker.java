@@ -43,7 +43,6 @@ public final class Worker {
   private final int number;
   private final Interruption interruption;
   private final Parking parking;
-  private final References references;
   private final ReadyWatch readyWatch;
 
   private final Owner owner;
@@ -54,7 +53,6 @@ public final class Worker {
       long session,
       int localIndex,
       int number,
-      References references,
       ReadyWatch readyWatch) {
     this.parent = parent;
     this.session = session;
@@ -63,7 +61,6 @@ public final class Worker {
     owner = new Owner("worker " + number);
     interruption = new Interruption("worker " + number, this::interruptWait, this::clearInterrupt);
     parking = new Parking(this, localIndex, readyWatch);
-    this.references = references;
     this.readyWatch = readyWatch;
   }
 
@@ -98,8 +95,7 @@ public final class Worker {
             spec.rowBytes(),
             spec.senders(),
             spec.receivers());
-    Shuffle shuffle =
-        new Shuffle(this, FaroException.checked(handle), spec, references);
+    Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec);
     open.add(shuffle);
     return shuffle;
   }
@@ -360,15 +356,11 @@ public final class Worker {
         : result;
   }
 
-  // Checks the result of a native call that did not time out. Unless the call was refused, this
-  // worker's part is over.
+  // Checks the result of a native call that did not time out.
   private int ended(QueryId query, int result) {
     if (result == HOLDING) {
       throw new FaroException(
           Code.HOLDING, "worker " + number + " holds batches: release them first");
-    }
-    if (result != -Code.WRONG_STATE.number()) {
-      references.forget(query);
     }
     return result;
   }

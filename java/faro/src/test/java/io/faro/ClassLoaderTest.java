@@ -16,7 +16,6 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import javax.management.ObjectName;
-import org.jctools.queues.SpscArrayQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -106,7 +105,7 @@ class ClassLoaderTest {
 
   private static URLClassLoader newLoader() {
     URL[] urls =
-        Stream.of(LoaderProbe.class, Session.class, SpscArrayQueue.class)
+        Stream.of(LoaderProbe.class, Session.class)
             .map(each -> each.getProtectionDomain().getCodeSource().getLocation())
             .toArray(URL[]::new);
     return new URLClassLoader(urls, ClassLoader.getPlatformClassLoader());

@@ -43,13 +43,13 @@ class MergingReceiverTest {
   void whatEachSenderHasSortedComesSortedFromAll(String transport, int nodes, int workers) throws Exception {
     try (Cluster cluster = smallRings(transport, nodes, workers)) {
       cluster.shuffle(0, (worker, shuffle) -> {
-        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.immutable(RowCodecs.LONG));
+        ObjectSender<Long> sender = shuffle.sender().objects(RowCodecs.LONG);
         for (long row : sorted(worker.number())) {
           assertEquals(Outcome.DONE, sender.broadcast(row));
         }
         assertEquals(Outcome.DONE, shuffle.sender().finish());
         List<Long> merged = new ArrayList<>();
-        shuffle.receiver().merge(RowCodecs.immutable(RowCodecs.LONG), BY_KEY).forEach(merged::add);
+        shuffle.receiver().merge(RowCodecs.LONG, BY_KEY).forEach(merged::add);
         checkMerged(merged, nodes * workers);
       });
     }

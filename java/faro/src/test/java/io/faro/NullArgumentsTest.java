@@ -51,7 +51,7 @@ class NullArgumentsTest {
             "schema", List.of(() -> new SchemaCodec(null)),
             "encoded", List.of(() -> QueryId.parse(null)),
             "query", List.of(() -> ShuffleSpec.repartition(null, 0), () -> ShuffleSpec.gather(null, 0, 0)),
-            "codec", List.of(() -> ShuffleSpec.repartition(QUERY, 0).withRowsOf(null), () -> RowCodecs.immutable(null), () -> new ObjectShuffleSpec<>(ShuffleSpec.repartition(QUERY, 0), null)),
+            "codec", List.of(() -> ShuffleSpec.repartition(QUERY, 0).withRowsOf(null), () -> new ObjectShuffleSpec<>(ShuffleSpec.repartition(QUERY, 0), null)),
             "limit", List.of(() -> Wait.atMost(null))));
     all(Map.of("memory", List.of(() -> RowBuffer.over(null))));
     String one = assertThrows(NullPointerException.class, () -> builder.cluster(0, Arrays.asList("a:1", null))).getMessage();

@@ -155,7 +155,7 @@ final class ShuffleShare {
 
   private static boolean isShuffle(String name) {
     if (!name.startsWith("io.faro.")) {
-      return name.startsWith("org.jctools."); // Faro's queues
+      return false;
     }
     if (!name.startsWith("io.faro.sql.") || name.startsWith("io.faro.sql.sockets.")) {
       return true;

@@ -32,8 +32,7 @@ public final class FaroCarrier implements Carrier {
     Opened(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
       try {
         for (RowCodec<Object[]> codec : codecs) {
-          // Rows have a length each, also where all are as long: so they go by reference within a process.
-          ShuffleSpec spec = new ShuffleSpec(query, stages.size(), 0);
+          ShuffleSpec spec = new ShuffleSpec(query, stages.size(), codec.rowBytes());
           stages.add(new Stage(worker.openShuffle(spec), codec));
         }
       } catch (RuntimeException e) {

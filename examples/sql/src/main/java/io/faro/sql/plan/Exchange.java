@@ -3,7 +3,6 @@ package io.faro.sql.plan;
 import io.faro.Column;
 import io.faro.Partition;
 import io.faro.RowCodec;
-import io.faro.RowCodecs;
 import io.faro.SchemaCodec;
 import java.lang.reflect.Method;
 import java.math.BigDecimal;
@@ -51,7 +50,7 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     super(input.getCluster(), traits, input, distribution);
     this.isKept = isKept;
     columns = RowTypes.of(input).stream().map(RowTypes::column).toList();
-    codec = RowCodecs.immutable(new SchemaCodec(columns));
+    codec = new SchemaCodec(columns);
     decimals =
         IntStream.range(0, columns.size())
             .filter(c -> columns.get(c).type().javaType() == BigDecimal.class)

@@ -10,7 +10,6 @@ import io.faro.ColumnType;
 import io.faro.Outcome;
 import io.faro.QueryId;
 import io.faro.RowCodec;
-import io.faro.RowCodecs;
 import io.faro.SchemaCodec;
 import io.faro.Session;
 import io.faro.SessionConfig;
@@ -51,7 +50,7 @@ class SocketsCarrierTest {
   private static final int LIMIT_S = 20; // for a query
 
   private static final RowCodec<Object[]> ROWS =
-      RowCodecs.immutable(new SchemaCodec(List.of(Column.of(ColumnType.INT), Column.of(ColumnType.STRING))));
+      new SchemaCodec(List.of(Column.of(ColumnType.INT), Column.of(ColumnType.STRING)));
 
   private final HeldAddresses held = Addresses.hold(8, List.of("127.0.0.1"));
   private int used;

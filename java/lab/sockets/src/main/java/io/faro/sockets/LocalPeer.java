@@ -7,7 +7,7 @@ import java.util.Arrays;
 /** To another worker of the same process: rows go as they are, in blocks of one stage. */
 final class LocalPeer implements Peer {
   private static final int LONGS = 1024; // of a block: 16 of them are about what a socket buffers
-  private static final int OBJECTS = 256; // as many as Faro has under way by reference
+  private static final int OBJECTS = 256; // of a block
 
   private final LocalLane lane;
   private long query;
