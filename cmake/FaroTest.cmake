@@ -5,7 +5,8 @@
 #             MODULES ring               # modules under test; what they depend on comes along
 #             TIMEOUT 60)                # seconds for each test case; this is the default
 #   and if needed
-#             FULL "part_[2-9]"          # cases whose names match have the label `full`, too: ./run test leaves them out
+#             FULL "part_[2-9]"          # cases whose names match have the label `full`, too: ./run test leaves them out; "." is all of
+#                                        # them: it does not build the program, either
 #             LINK nlohmann_json::nlohmann_json
 #             PROCESSORS 2               # it keeps more than one processor busy
 #             COST 100                   # a case takes long: begin with it where no earlier run has told how long
@@ -60,7 +61,9 @@ function(faro_test)
   faro_precompile(${arg_NAME})
   faro_unite(${arg_NAME})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
-  add_dependencies(tests_${folder} ${arg_NAME})
+  if(NOT arg_FULL STREQUAL ".")
+    add_dependencies(tests_${folder} ${arg_NAME})
+  endif()
   if(folder STREQUAL "system" AND FARO_BUILD_COMMAND)
     target_compile_definitions(${arg_NAME} PRIVATE FARO_COMMAND_PATH="$<TARGET_FILE:faro_command>"
                                FARO_LAB_PATH="$<TARGET_FILE:faro_lab>")
