@@ -60,10 +60,7 @@ class ClusterMembership final : public Membership {
   ring::Layout outgoing_layout(uint32_t node) const override { return topology_.outgoing(node); }
   ring::Layout incoming_layout(uint32_t node) const override { return topology_.incoming(node); }
   void send(uint32_t node, std::span<const std::byte> message) override;
-  bool poll_network() noexcept override { return transports_.poll(); }
-  void flush_network() noexcept override { transports_.flush(); }
-  void worker_sleeps() noexcept override { transports_.worker_sleeps(); }
-  void worker_wakes() noexcept override { transports_.worker_wakes(); }
+  transport::IdleWork& idle_work() noexcept override { return transports_; }
   void fail_link(uint32_t node, std::shared_ptr<transport::DataLink> link,
                  const Status& cause) override;
   bool connected(uint32_t node) const override {

@@ -144,12 +144,8 @@ class Membership {
   virtual void send(uint32_t node, std::span<const std::byte> message) = 0;
   static constexpr size_t kMessageLimit = 4096;
 
-  /// transport::Transport::poll, flush, worker_sleeps and worker_wakes of every transport in use.
-  /// Threads: any.
-  virtual bool poll_network() noexcept { return false; }
-  virtual void flush_network() noexcept {}
-  virtual void worker_sleeps() noexcept {}
-  virtual void worker_wakes() noexcept {}
+  /// What workers do for the transports in use, all of them at once. Threads: any.
+  virtual transport::IdleWork& idle_work() noexcept = 0;
 
   /// Fails the link to a peer that broke a rule of the layer above (a frame with a stream id that was never
   /// announced). Tells the peer; on_peer_lost follows. No effect if the link is already lost.

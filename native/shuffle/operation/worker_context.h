@@ -9,6 +9,7 @@
 #include "shuffle/operation/node_life.h"
 #include "shuffle/overflow/overflow.h"
 #include "shuffle/query/query_table.h"
+#include "transport/transport.h"
 
 namespace faro::shuffle {
 
@@ -18,6 +19,7 @@ struct WorkerContext {
   const uint32_t local_index;  // on its node
   const NodeLife& node;
   session::Membership& membership;
+  transport::IdleWork& network;
   QueryTable& queries;
   Overflow& overflow;
   const base::Settings& settings;
@@ -31,6 +33,7 @@ struct WorkerContext {
             local_index,
             node,
             membership,
+            membership.idle_work(),
             queries,
             overflow,
             settings,

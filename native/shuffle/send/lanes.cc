@@ -55,7 +55,7 @@ void Lanes::list(Lane& lane) {
 
 void Lanes::flush() {
   post_open_frames();
-  worker_.membership.flush_network();
+  worker_.network.flush();
 }
 
 void Lanes::post_open_frames() {

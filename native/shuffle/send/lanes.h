@@ -38,7 +38,7 @@ class Lanes {
 
   /// Closes open frames and starts all transfers.
   void flush();
-  /// Closes open frames; transfers may wait until Membership::flush_network.
+  /// Closes open frames; transfers may wait until transport::IdleWork::flush.
   void post_open_frames();
 
   /// Notes that the worker waits for room in a ring for which a query has frames queued. Answers would_wait.

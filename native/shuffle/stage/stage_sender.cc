@@ -213,7 +213,7 @@ Outcome StageSender::attempt_finish() {
       return outcome;
     }
   }
-  shuffle_.worker().membership.flush_network();
+  shuffle_.worker().network.flush();
   if (has_queued()) wait_loop_.send_queued();
   if (has_queued()) return lanes_.blocked_on_queues(*shuffle_.query());
   if (!all) return Outcome::would_wait;

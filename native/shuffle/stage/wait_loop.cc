@@ -31,7 +31,7 @@ bool WaitLoop::look_for_others(bool would_wait) {
   const base::Nanoseconds now = worker_.now();
   if (network_had_data_ || now - network_polled_at_ >= kNetworkPollInterval) {
     network_polled_at_ = now;
-    network_had_data_ = worker_.membership.poll_network();
+    network_had_data_ = worker_.network.poll();
   }
   const bool arrived = receive_side_.poll();
   send_queued();
@@ -76,7 +76,7 @@ bool WaitLoop::spill_if_due(base::Nanoseconds now) {
 // What has reached its threshold, and all read positions.
 void WaitLoop::start_transfers() {
   receive_side_.tell_releases();
-  worker_.membership.flush_network();
+  worker_.network.flush();
 }
 
 void WaitLoop::flush_all() noexcept {
@@ -117,7 +117,7 @@ WaitLoop::Step WaitLoop::next_step() {
 }
 
 void WaitLoop::arm() noexcept {
-  worker_.membership.worker_sleeps();
+  worker_.network.worker_sleeps();
   doorbell_.arm();
   ownership_.see_wakes();
 }

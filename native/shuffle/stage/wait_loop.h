@@ -131,7 +131,7 @@ class WaitLoop {
   /// Moves on what waits for room in outgoing rings.
   void send_queued();
   /// Ends what arm() began, whether or not the worker slept. Threads: any.
-  void woken() noexcept { worker_.membership.worker_wakes(); }
+  void woken() noexcept { worker_.network.worker_wakes(); }
 
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
 
