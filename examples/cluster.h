@@ -32,31 +32,32 @@ bool check(faro::Outcome outcome, const Object& of) {
 }
 
 /// Bound before anyone connects: so all addresses are known.
-inline std::vector<faro::Listener> bind_listeners(uint32_t node_count) {
-  std::vector<faro::Listener> listeners;
+inline std::vector<faro::ListeningSocket> bind_listeners(uint32_t node_count) {
+  std::vector<faro::ListeningSocket> listeners;
   for (uint32_t n = 0; n < node_count; ++n)
-    listeners.push_back(check(faro::Listener::bind("127.0.0.1:0")));
+    listeners.push_back(check(faro::ListeningSocket::bind("127.0.0.1:0")));
   return listeners;
 }
 /// Opens a node's session, which waits for those of the others.
 inline std::unique_ptr<faro::Session> open_node(uint32_t node, const std::string& nodes,
-                                                faro::Listener listener, uint32_t workers) {
+                                                faro::ListeningSocket listener, uint32_t workers) {
   faro::Config config;
   check(config.set("cluster.nodes", nodes.c_str()));
   check(config.set("cluster.node", static_cast<uint64_t>(node)));
   check(config.set("cluster.workers", static_cast<uint64_t>(workers)));
   return check(faro::Session::open(config, std::move(listener)));
 }
-inline std::string addresses(const std::vector<faro::Listener>& listeners) {
+inline std::string addresses(const std::vector<faro::ListeningSocket>& listeners) {
   std::string all;
-  for (const faro::Listener& each : listeners) all += (all.empty() ? "" : ",") + each.address();
+  for (const faro::ListeningSocket& each : listeners)
+    all += (all.empty() ? "" : ",") + each.address();
   return all;
 }
 
 class Cluster {
  public:
   Cluster(uint32_t node_count, uint32_t workers) : sessions_(node_count) {
-    std::vector<faro::Listener> listeners = bind_listeners(node_count);
+    std::vector<faro::ListeningSocket> listeners = bind_listeners(node_count);
     const std::string nodes = addresses(listeners);
     on_threads(node_count, [&](uint32_t n) {
       sessions_[n] = open_node(n, nodes, std::move(listeners[n]), workers);

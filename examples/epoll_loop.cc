@@ -99,7 +99,7 @@ static Received serve(faro::Session& session, const faro::QueryId& query) {
 }
 
 int main() {
-  std::vector<faro::Listener> listeners = bind_listeners(2);
+  std::vector<faro::ListeningSocket> listeners = bind_listeners(2);
   const std::string nodes = addresses(listeners);
   int to_child[2], to_parent[2];
   if (pipe(to_child) != 0 || pipe(to_parent) != 0) return 1;

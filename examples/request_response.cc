@@ -24,8 +24,8 @@ static std::string_view text_of(const faro::ChannelEvent& frame) {  // where it 
 // Writes a frame where it is sent from, by the next wait(). There is room, since a channel has one request or answer under
 // way; unless the peer has just gone, as `closed` will tell.
 static void send(faro::Poller& poller, faro::ChannelId to, std::string_view text, auto change) {
-  const std::span<std::byte> room = poller.claim(to, text.size(), text.size());
-  if (room.data() == nullptr) return;
+  std::span<std::byte> room;
+  if (poller.claim(to, text.size(), text.size(), room) != faro::Outcome::done) return;
   std::ranges::transform(text, reinterpret_cast<char*>(room.data()), change);
   (void)poller.commit(to, text.size());
 }

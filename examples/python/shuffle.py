@@ -73,7 +73,7 @@ class Faro:
             function = getattr(self.library, "faro_" + name)
             function.argtypes = arguments
             function.restype = c_int32 if name in self.ARGUMENTS else c_void_p if name in self.HANDLES else None
-        self.library.faro_listener_address.restype = c_char_p
+        self.library.faro_listening_socket_address.restype = c_char_p
 
     def __getattr__(self, name):
         function = getattr(self.library, "faro_" + name)

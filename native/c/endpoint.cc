@@ -155,22 +155,19 @@ faro_channel_metrics told_of(const faro::ChannelMetrics& channel) {
   return told;
 }
 
-// Why a channel takes no frames.
-Status why_not_open(const faro_poller& poller, faro_channel_id channel) {
+// Why the last claim or commit has failed.
+Status why_refused(const faro_poller& poller, faro_channel_id channel) {
   const Status status = poller.poller.status(id_of(channel));
   return status.ok() ? Status(Code::closed, "the channel was drained") : status;
 }
 
 Answer claim_frame(faro_poller& poller, faro_channel_id channel, size_t least, size_t most,
                    faro_channel_claim& claim) {
-  const std::span<std::byte> room = poller.poller.claim(id_of(channel), least, most);
-  if (room.data() == nullptr) {
-    if (!poller.poller.is_open(id_of(channel))) return why_not_open(poller, channel);
-    FARO_RETURN_IF_ERROR(poller.poller.status(id_of(channel)));
-    return Outcome::would_wait;
-  }
-  claim = {room.data(), room.size()};
-  return Outcome::done;
+  std::span<std::byte> space;
+  const Outcome outcome = poller.poller.claim(id_of(channel), least, most, space);
+  claim = {space.data(), space.size()};
+  if (outcome == Outcome::failed) return why_refused(poller, channel);
+  return outcome;
 }
 
 Status commit_frame(faro_poller& poller, faro_channel_id channel, size_t bytes, int32_t notice) {
@@ -178,9 +175,7 @@ Status commit_frame(faro_poller& poller, faro_channel_id channel, size_t bytes, 
     return Status(Code::invalid_argument, "there is no notice " + std::to_string(notice));
   const Outcome outcome =
       poller.poller.commit(id_of(channel), bytes, static_cast<faro::Notice>(notice));
-  if (outcome == Outcome::done) return Status::Ok();
-  if (!poller.poller.is_open(id_of(channel))) return why_not_open(poller, channel);
-  return poller.poller.status(id_of(channel));
+  return outcome == Outcome::done ? Status::Ok() : why_refused(poller, channel);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct faro_cancellation {
   faro::Cancellation cancellation;
 };
 
-struct faro_listener {
-  std::optional<faro::Listener> socket;  // until a session takes it
+struct faro_listening_socket {
+  std::optional<faro::ListeningSocket> bound;  // until a session takes it
   std::string address;
 };
 

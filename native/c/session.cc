@@ -17,7 +17,7 @@
 using namespace faro::c;
 using faro::Cancellation;
 using faro::Code;
-using faro::Listener;
+using faro::ListeningSocket;
 using faro::Result;
 using faro::Session;
 using faro::Status;
@@ -41,15 +41,15 @@ Status check_node(const Session& session, uint32_t node) {
                                             std::to_string(session.node_count()));
 }
 
-Status check_listener(const faro_listener* listener) {
-  if (listener == nullptr || listener->socket) return Status::Ok();
-  return Status(Code::wrong_state, "a session has taken the socket of this listener");
+Status check_socket(const faro_listening_socket* socket) {
+  if (socket == nullptr || socket->bound) return Status::Ok();
+  return Status(Code::wrong_state, "a session has taken this socket");
 }
 
 // Empties it.
-Listener take(faro_listener& listener) {
-  Listener taken = std::move(*listener.socket);
-  listener.socket.reset();
+ListeningSocket take(faro_listening_socket& socket) {
+  ListeningSocket taken = std::move(*socket.bound);
+  socket.bound.reset();
   return taken;
 }
 
@@ -64,50 +64,50 @@ faro_session* faro::handle_of(std::unique_ptr<Session> session) {
   return new faro_session(std::move(session));
 }
 
-// --- listener
+// --- listening socket
 
-faro_code faro_listener_bind(const char* address, faro_listener** listener) {
+faro_code faro_listening_socket_bind(const char* address, faro_listening_socket** socket) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(address, "address"));
-    FARO_RETURN_IF_ERROR(need(listener, "listener"));
-    Result<Listener> bound = Listener::bind(address);
+    FARO_RETURN_IF_ERROR(need(socket, "socket"));
+    Result<ListeningSocket> bound = ListeningSocket::bind(address);
     if (!bound.ok()) return bound.status();
     std::string name = bound->address();
-    *listener = new faro_listener{std::move(*bound), std::move(name)};
+    *socket = new faro_listening_socket{std::move(*bound), std::move(name)};
     return Status::Ok();
   });
 }
 
-const char* faro_listener_address(const faro_listener* listener) {
-  return listener == nullptr ? nullptr : listener->address.c_str();
+const char* faro_listening_socket_address(const faro_listening_socket* socket) {
+  return socket == nullptr ? nullptr : socket->address.c_str();
 }
 
-void faro_listener_destroy(faro_listener* listener) { delete listener; }
+void faro_listening_socket_destroy(faro_listening_socket* socket) { delete socket; }
 
 // --- opening and closing
 
-faro_code faro_session_open(const faro_config* config, faro_listener* listener,
+faro_code faro_session_open(const faro_config* config, faro_listening_socket* socket,
                             const faro_cancellation* cancellation, faro_session** session) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(config, "config"));
     FARO_RETURN_IF_ERROR(need(session, "session"));
-    FARO_RETURN_IF_ERROR(check_listener(listener));
+    FARO_RETURN_IF_ERROR(check_socket(socket));
     const Cancellation cancelled = cancellation_of(cancellation);
     Result<faro_session*> opened =
-        handle_of(listener == nullptr ? Session::open(config->config, cancelled)
-                                      : Session::open(config->config, take(*listener), cancelled));
+        handle_of(socket == nullptr ? Session::open(config->config, cancelled)
+                                    : Session::open(config->config, take(*socket), cancelled));
     if (opened.ok()) *session = *opened;
     return opened.status();
   });
 }
 
-faro_code faro_session_open_async(const faro_config* config, faro_listener* listener,
+faro_code faro_session_open_async(const faro_config* config, faro_listening_socket* socket,
                                   const faro_cancellation* cancellation, faro_session_opened done,
                                   void* context) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(config, "config"));
     FARO_RETURN_IF_ERROR(need(done, "done"));
-    FARO_RETURN_IF_ERROR(check_listener(listener));
+    FARO_RETURN_IF_ERROR(check_socket(socket));
     const auto tell = [done, context](Result<std::unique_ptr<Session>> opened) {
       faro_session* session = nullptr;
       const faro_code code = coded([&] {
@@ -117,10 +117,10 @@ faro_code faro_session_open_async(const faro_config* config, faro_listener* list
       });
       done(context, code, session);
     };
-    if (listener == nullptr) {
+    if (socket == nullptr) {
       Session::open_async(config->config, tell, cancellation_of(cancellation));
     } else {
-      Session::open_async(config->config, take(*listener), tell, cancellation_of(cancellation));
+      Session::open_async(config->config, take(*socket), tell, cancellation_of(cancellation));
     }
     return Status::Ok();
   });

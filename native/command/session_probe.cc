@@ -82,10 +82,10 @@ Status shuffle_rows(Worker& worker, const QueryId& query, Received& received) {
 }  // namespace
 
 Result<SessionProbe> probe_session(const Config& config, const std::string& host) {
-  std::vector<Listener> listeners;
+  std::vector<ListeningSocket> listeners;
   std::vector<std::string> addresses;
   for (uint32_t node = 0; node < kNodes; ++node) {
-    FARO_ASSIGN_OR_RETURN(Listener listener, Listener::bind(host + ":0"));
+    FARO_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::bind(host + ":0"));
     addresses.push_back(listener.address());
     listeners.push_back(std::move(listener));
   }

@@ -96,8 +96,9 @@ std::span<ChannelEvent> Poller::poll(std::span<ChannelEvent> events) noexcept {
   return core_->poll(events);
 }
 void Poller::release(ChannelId channel, uint32_t token) noexcept { core_->release(channel, token); }
-std::span<std::byte> Poller::claim(ChannelId channel, size_t least, size_t most) noexcept {
-  return core_->claim(channel, least, most);
+Outcome Poller::claim(ChannelId channel, size_t least, size_t most,
+                      std::span<std::byte>& space) noexcept {
+  return core_->claim(channel, least, most, space);
 }
 Outcome Poller::commit(ChannelId channel, size_t bytes, Notice notice) noexcept {
   return core_->commit(channel, bytes, notice);

@@ -340,17 +340,19 @@ void PollerCore::release(ChannelId id, uint32_t token) noexcept {
 
 // ------------------------------------------------------------------------------------------- frames
 
-std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) noexcept {
+Outcome PollerCore::claim(ChannelId id, size_t least, size_t most,
+                          std::span<std::byte>& space) noexcept {
+  space = {};
   Channel* const channel = find(id);
-  if (channel == nullptr || !can_send(*channel)) return {};
+  if (channel == nullptr || !can_send(*channel)) return Outcome::failed;
   channel->claimed = {};
   channel->misuse = Status::Ok();
-  if (channel->sending == Channel::Sending::opening) return {};
+  if (channel->sending == Channel::Sending::opening) return Outcome::would_wait;
   if (least > channel->info.least_frame_bytes) {
     refuse(*channel, Code::invalid_argument,
            "a frame of {} bytes: this channel takes {} at the most", least,
            channel->info.least_frame_bytes);
-    return {};
+    return Outcome::failed;
   }
   const auto needed = static_cast<uint32_t>(kHeaderBytes + least);
   const size_t limit = channel->info.send_bytes / 2;
@@ -359,10 +361,11 @@ std::span<std::byte> PollerCore::claim(ChannelId id, size_t least, size_t most) 
   channel->claimed = channel->out->claim(needed, wanted);
   if (channel->claimed.bytes == 0) {
     starve(*channel, needed, wanted);
-    return {};
+    return Outcome::would_wait;
   }
   channel->granted = std::min<size_t>(channel->claimed.bytes - kHeaderBytes, std::max(least, most));
-  return {channel->claimed.data + kHeaderBytes, channel->granted};
+  space = {channel->claimed.data + kHeaderBytes, channel->granted};
+  return Outcome::done;
 }
 
 Outcome PollerCore::commit(ChannelId id, size_t bytes, Notice notice) noexcept {

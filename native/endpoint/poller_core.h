@@ -78,7 +78,7 @@ class PollerCore {
   Result<ChannelId> connect(std::string_view address, const ChannelSpec& spec);
   std::span<ChannelEvent> poll(std::span<ChannelEvent> events) noexcept;
   void release(ChannelId id, uint32_t token) noexcept;
-  std::span<std::byte> claim(ChannelId id, size_t least, size_t most) noexcept;
+  Outcome claim(ChannelId id, size_t least, size_t most, std::span<std::byte>& space) noexcept;
   Outcome commit(ChannelId id, size_t bytes, Notice notice = Notice::loud) noexcept;
   void post() noexcept;
   Outcome wait(Wait limit, WakeFor reasons = WakeFor::frames_and_room) noexcept;

@@ -1,4 +1,4 @@
-// faro::Session and Listener, over NodeCore.
+// faro::Session and ListeningSocket, over NodeCore.
 #include "faro/session.h"
 
 #include <unistd.h>
@@ -72,16 +72,16 @@ Result<std::unique_ptr<Session>> SessionAccess::open(const base::Settings& setti
   });
 }
 
-// --- Listener
+// --- ListeningSocket
 
-Result<Listener> Listener::bind(const std::string& address) {
+Result<ListeningSocket> ListeningSocket::bind(const std::string& address) {
   FARO_ASSIGN_OR_RETURN(auto bound, links::ListeningSocket::bind(address));
   std::string name = bound.address();
-  return Listener(std::move(bound).take().release(), std::move(name));
+  return ListeningSocket(std::move(bound).take().release(), std::move(name));
 }
-Listener::Listener(Listener&& other) noexcept
+ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
-Listener& Listener::operator=(Listener&& other) noexcept {
+ListeningSocket& ListeningSocket::operator=(ListeningSocket&& other) noexcept {
   if (this != &other) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = std::exchange(other.fd_, -1);
@@ -89,10 +89,12 @@ Listener& Listener::operator=(Listener&& other) noexcept {
   }
   return *this;
 }
-Listener::~Listener() {
+ListeningSocket::~ListeningSocket() {
   if (fd_ >= 0) ::close(fd_);
 }
-int SessionAccess::release(Listener& listener) noexcept { return std::exchange(listener.fd_, -1); }
+int SessionAccess::release(ListeningSocket& listener) noexcept {
+  return std::exchange(listener.fd_, -1);
+}
 
 // --- Nodes
 
@@ -123,7 +125,7 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config,
   });
 }
 
-Result<std::unique_ptr<Session>> Session::open(const Config& config, Listener listener,
+Result<std::unique_ptr<Session>> Session::open(const Config& config, ListeningSocket listener,
                                                const Cancellation& cancellation) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
     FARO_ASSIGN_OR_RETURN(auto settings, base::Settings::resolve(config));
@@ -144,10 +146,10 @@ void Session::open_async(Config config, OpenDone done, Cancellation cancellation
                  std::move(done));
 }
 
-void Session::open_async(Config config, Listener listener, OpenDone done,
+void Session::open_async(Config config, ListeningSocket listener, OpenDone done,
                          Cancellation cancellation) {
   // Shared, because a std::function has to be copyable.
-  auto shared = std::make_shared<Listener>(std::move(listener));
+  auto shared = std::make_shared<ListeningSocket>(std::move(listener));
   open_in_thread(
       [config = std::move(config), shared, cancellation = std::move(cancellation)] {
         return open(config, std::move(*shared), cancellation);

@@ -14,7 +14,7 @@ class SessionAccess {
                                                node::NodeEnvironment environment);
   static node::NodeCore& core(Session& session) { return *session.core_; }
   /// Takes the descriptor of a listener, which is empty then.
-  static int release(Listener& listener) noexcept;
+  static int release(ListeningSocket& listener) noexcept;
 };
 
 }  // namespace faro

@@ -105,20 +105,20 @@ static faro_config* config_of(const struct cluster* cluster, int node) {
 
 static struct cluster open_cluster(void) {
   struct cluster cluster = {0};
-  faro_listener* listeners[kNodes];
+  faro_listening_socket* listeners[kNodes];
   for (int i = 0; i < kNodes; ++i) {
     char address[32];
     cluster.held[i] = hold_address(address, sizeof address);
-    OK(faro_listener_bind(address, &listeners[i]));
+    OK(faro_listening_socket_bind(address, &listeners[i]));
     if (i > 0) strcat(cluster.nodes, ",");
-    strcat(cluster.nodes, faro_listener_address(listeners[i]));
+    strcat(cluster.nodes, faro_listening_socket_address(listeners[i]));
   }
   struct answer answers[kNodes] = {NO_ANSWER, NO_ANSWER};
   for (int i = 0; i < kNodes; ++i) {
     faro_config* config = config_of(&cluster, i);
     OK(faro_session_open_async(config, listeners[i], NULL, opened, &answers[i]));
     faro_config_destroy(config);
-    faro_listener_destroy(listeners[i]);
+    faro_listening_socket_destroy(listeners[i]);
   }
   for (int i = 0; i < kNodes; ++i) {
     OK(await(&answers[i]));
@@ -183,7 +183,7 @@ static void refuses_nulls(void) {
   const faro_code invalid = FARO_CODE_INVALID_ARGUMENT;
   faro_config* config = faro_config_create();
   faro_session* session = NULL;
-  faro_listener* listener = NULL;
+  faro_listening_socket* listener = NULL;
   faro_batch* batch = faro_batch_create();
   const char* value = NULL;
   int32_t flag = 0;
@@ -221,9 +221,9 @@ static void refuses_nulls(void) {
   OK(faro_config_get(config, "ring.bytes", &value));
   CHECK(strcmp(value, "65536") == 0 || strcmp(value, "64KiB") == 0);
   REFUSED(faro_cancellation_cancel(NULL), invalid);
-  REFUSED(faro_listener_bind(NULL, &listener), invalid);
-  REFUSED(faro_listener_bind("127.0.0.1:0", NULL), invalid);
-  CHECK(faro_listener_address(NULL) == NULL);
+  REFUSED(faro_listening_socket_bind(NULL, &listener), invalid);
+  REFUSED(faro_listening_socket_bind("127.0.0.1:0", NULL), invalid);
+  CHECK(faro_listening_socket_address(NULL) == NULL);
   REFUSED(faro_session_open(NULL, NULL, NULL, &session), invalid);
   REFUSED(faro_session_open(config, NULL, NULL, NULL), invalid);
   REFUSED(faro_session_open_async(NULL, NULL, NULL, opened, NULL), invalid);
@@ -292,7 +292,7 @@ static void refuses_nulls(void) {
 
   faro_config_destroy(NULL);
   faro_cancellation_destroy(NULL);
-  faro_listener_destroy(NULL);
+  faro_listening_socket_destroy(NULL);
   faro_session_destroy(NULL);
   faro_shuffle_destroy(NULL);
   faro_batch_destroy(NULL);
@@ -442,10 +442,10 @@ static void refuses_misuse(void) {
          FARO_CODE_SESSION_CLOSED);
   close_cluster(&cluster);
 
-  faro_listener* listener = NULL;
-  OK(faro_listener_bind("127.0.0.1:0", &listener));
+  faro_listening_socket* listener = NULL;
+  OK(faro_listening_socket_bind("127.0.0.1:0", &listener));
   faro_config* config = faro_config_create();
-  OK(faro_config_set(config, "cluster.nodes", faro_listener_address(listener)));
+  OK(faro_config_set(config, "cluster.nodes", faro_listening_socket_address(listener)));
   faro_session* session = NULL;
   OK(faro_session_open(config, listener, NULL, &session));
   faro_session* second = NULL;
@@ -453,7 +453,7 @@ static void refuses_misuse(void) {
           FARO_CODE_WRONG_STATE); /* its socket is taken */
   REFUSED(faro_session_open_async(config, listener, NULL, opened, NULL), FARO_CODE_WRONG_STATE);
   CHECK(second == NULL);
-  faro_listener_destroy(listener);
+  faro_listening_socket_destroy(listener);
   faro_config_destroy(config);
   faro_session_destroy(session);
 }
@@ -1056,8 +1056,8 @@ static void on_removed(void* context, uint32_t node) {
 
 static void nodes_come_and_go(void) {
   struct cluster cluster = {0};
-  faro_listener* listeners[kNodes];
-  for (int i = 0; i < kNodes; ++i) OK(faro_listener_bind("127.0.0.1:0", &listeners[i]));
+  faro_listening_socket* listeners[kNodes];
+  for (int i = 0; i < kNodes; ++i) OK(faro_listening_socket_bind("127.0.0.1:0", &listeners[i]));
   struct changes changes = {.added = NO_ANSWER, .drained = NO_ANSWER, .removed = NO_ANSWER};
   const faro_session_listener listener = {.size = sizeof listener,
                                           .context = &changes,
@@ -1066,18 +1066,19 @@ static void nodes_come_and_go(void) {
                                           .node_removed = on_removed};
   for (int i = 0; i < kNodes; ++i) {
     if (i > 0) strcat(cluster.nodes, ",");
-    strcat(cluster.nodes, faro_listener_address(listeners[i]));
+    strcat(cluster.nodes, faro_listening_socket_address(listeners[i]));
     faro_config* config = config_of(&cluster, i);
     OK(faro_config_set(config, "cluster.node_limit", "4"));
     if (i == 1) {
       REFUSED(faro_session_add_node(cluster.sessions[0], 1, "nowhere"), FARO_CODE_INVALID_ARGUMENT);
-      OK(faro_session_add_node(cluster.sessions[0], 1, faro_listener_address(listeners[1])));
+      OK(faro_session_add_node(cluster.sessions[0], 1,
+                               faro_listening_socket_address(listeners[1])));
     }
     OK(faro_session_open(config, listeners[i], NULL, &cluster.sessions[i]));
     OK(faro_session_worker(cluster.sessions[i], 0, &cluster.workers[i]));
     if (i == 0) OK(faro_session_listen(cluster.sessions[0], &listener));
     faro_config_destroy(config);
-    faro_listener_destroy(listeners[i]);
+    faro_listening_socket_destroy(listeners[i]);
   }
   OK(await(&changes.added));
   OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
@@ -1436,6 +1437,7 @@ static void carries_frames_over_channels(void) {
          FARO_CODE_INVALID_ARGUMENT);
   FAILED(faro_poller_commit_and_claim(client.poller, to_server, 0, 2, 1, 1, &claim),
          FARO_CODE_INVALID_ARGUMENT);
+  CHECK(claim.data != NULL); /* the commit was refused, and the claim stays */
   memcpy(claim.data, "1", 1);
   DONE(faro_poller_commit_and_claim(client.poller, to_server, 1, FARO_NOTICE_LOUD, 1, 1, &claim));
   expect_frame(&server, "");

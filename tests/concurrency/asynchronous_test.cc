@@ -40,14 +40,14 @@ struct Addresses {
   explicit Addresses(uint32_t count) {
     for (uint32_t node = 0; node < count; ++node) {
       held.emplace_back(listen_address(node));
-      listeners.push_back(Listener::bind(held.back().address()).value());
+      listeners.push_back(ListeningSocket::bind(held.back().address()).value());
       text += (node == 0 ? "" : ",") + listeners.back().address();
     }
   }
   Config config(uint32_t node) const { return config_of(node, text, kPatient).value(); }
 
   std::vector<HeldAddress> held;
-  std::vector<Listener> listeners;
+  std::vector<ListeningSocket> listeners;
   std::string text;
 };
 
@@ -55,7 +55,7 @@ struct Addresses {
 // its open is waiting.
 TEST(AsynchronousOpen, an_open_that_waits_ends_when_another_thread_cancels_it) {
   SilentListener silent;
-  Listener own = Listener::bind(listen_address(1)).value();
+  ListeningSocket own = ListeningSocket::bind(listen_address(1)).value();
   const Config config = config_of(1, silent.address() + "," + own.address(), kPatient).value();
   const Cancellation cancellation;
   Answered<Status> ended;
@@ -89,7 +89,7 @@ TEST(AsynchronousOpen, the_others_go_on_waiting_for_a_node_whose_open_was_cancel
                       cancellation);
   cancellation.cancel();
   EXPECT_EQ(given_up.get().status().code(), Code::cancelled);
-  Listener again = Listener::bind(first_address).value();
+  ListeningSocket again = ListeningSocket::bind(first_address).value();
   Session::open_async(addresses.config(1), std::move(again), opened[1].callback());
   Session::open_async(addresses.config(2), std::move(addresses.listeners[2]), opened[2].callback());
   std::vector<Opened> sessions;  // nobody leaves before all are there

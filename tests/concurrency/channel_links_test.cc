@@ -164,8 +164,8 @@ TEST_F(EndpointRounds, wait_for_heartbeats_only_while_channels_are_idle) {
 TEST_F(EndpointRounds, wait_while_a_frame_of_a_closed_channel_is_held) {
   const ChannelId id = connect();
   turn_until([&] { return client_.count(Kind::opened) == 1 && server_.count(Kind::opened) == 1; });
-  const auto room = client_.poller().claim(id, 8, 8);
-  ASSERT_EQ(room.size(), 8u);
+  std::span<std::byte> room;
+  ASSERT_EQ(client_.poller().claim(id, 8, 8, room), Outcome::done);
   std::memset(room.data(), 1, room.size());
   ASSERT_EQ(client_.poller().commit(id, 8), Outcome::done);
   turn_until([&] { return server_.count(Kind::frame) == 1; });
@@ -201,10 +201,9 @@ TEST_F(EndpointRounds, drain_no_channel_as_idle_that_waits_for_room_or_whose_fra
     side.turn();
   };
   // The client fills the ring, and waits for room; the server holds what has come.
-  for (;;) {
-    if (client_.poller().claim(id, 4096, 4096).empty()) break;
+  std::span<std::byte> room;
+  while (client_.poller().claim(id, 4096, 4096, room) == Outcome::done)
     ASSERT_EQ(client_.poller().commit(id, 4096), Outcome::done);
-  }
   settle();
   std::vector<ChannelEvent> frames;
   std::copy_if(server_.events.begin(), server_.events.end(), std::back_inserter(frames),
@@ -248,7 +247,8 @@ TEST(IdleChannel, is_drained_though_it_was_being_mended_when_idle_ones_were_look
   clock.advance(11 * kSecond);  // the next look
   for (int turn = 0; turn < 10; ++turn) client.turn(), server.turn();
   proxy.reunite();
-  ASSERT_FALSE(client.poller().claim(id, 8, 8).empty());
+  std::span<std::byte> room;
+  ASSERT_EQ(client.poller().claim(id, 8, 8, room), Outcome::done);
   ASSERT_EQ(client.poller().commit(id, 8), Outcome::done);
   turn_until([&] { return server.count(Kind::frame) == 1; });
   const ChannelEvent frame = server.events.back();
@@ -289,7 +289,8 @@ TEST(PollersOfAnEndpoint,
   for (int quiet = 0; quiet < 20; ++quiet) {
     if (client.turn() | server.turn()) quiet = 0;
   }
-  ASSERT_EQ(client.poller().claim(*id, 8, 8).size(), 8u);
+  std::span<std::byte> room;
+  ASSERT_EQ(client.poller().claim(*id, 8, 8, room), Outcome::done);
   ASSERT_EQ(client.poller().commit(*id, 8), Outcome::done);
   client.poller().post();
   ChannelEvent event[1];

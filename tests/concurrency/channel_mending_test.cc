@@ -89,8 +89,8 @@ class Party {
   }
   bool send() {
     const std::string frame = text(sent);
-    const auto room = poller().claim(channel, frame.size(), frame.size());
-    if (room.data() == nullptr) return false;
+    std::span<std::byte> room;
+    if (poller().claim(channel, frame.size(), frame.size(), room) != Outcome::done) return false;
     std::memcpy(room.data(), frame.data(), frame.size());
     if (poller().commit(channel, frame.size()) != Outcome::done) return false;
     poller().post();

@@ -138,7 +138,8 @@ TEST_P(OpenChannel, that_is_full_tells_when_there_is_room) {
 TEST_P(OpenChannel, that_has_room_for_less_than_is_wanted_tells_of_none) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   const int sent = fill("x");  // frames of 64 bytes
-  EXPECT_TRUE(client_.poller().claim(at_client_, 1, SIZE_MAX).empty());
+  std::span<std::byte> space;
+  EXPECT_EQ(client_.poller().claim(at_client_, 1, SIZE_MAX, space), Outcome::would_wait);
   // Room for two of these frames: it would hold the least that is asked for, but a claim wants an eighth of the ring then.
   for (int frame = 0; frame < 2; ++frame) server_.expect_frame("x");
   EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
@@ -148,7 +149,7 @@ TEST_P(OpenChannel, that_has_room_for_less_than_is_wanted_tells_of_none) {
   for (int frame = 2; frame < sent; ++frame) server_.expect_frame("x");
   EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
   client_.expect(Kind::room);
-  EXPECT_FALSE(client_.poller().claim(at_client_, 1, SIZE_MAX).empty());
+  EXPECT_FALSE(client_.claim(at_client_, 1, SIZE_MAX).empty());
 }
 
 TEST_P(OpenChannel, leaves_an_open_claim_where_it_is_while_another_waits_for_room) {
@@ -159,8 +160,8 @@ TEST_P(OpenChannel, leaves_an_open_claim_where_it_is_while_another_waits_for_roo
   server_.expect_frame(frame);
   EXPECT_NE(server_.poller().wait(Wait::none()), Outcome::failed);
   Poller& poller = client_.poller();
-  EXPECT_TRUE(poller.claim(at_client_, 1000, 1000).empty());
-  const auto room = poller.claim(at_client_, 100, 100);
+  EXPECT_TRUE(client_.claim(at_client_, 1000, 1000).empty());
+  const auto room = client_.claim(at_client_, 100, 100);
   ASSERT_EQ(room.size(), 100u);
   std::memset(room.data(), 'c', room.size());
   for (int each = 0; each < 2; ++each)
@@ -266,6 +267,8 @@ TEST_P(OpenChannel, takes_no_frames_while_it_is_drained) {
   EXPECT_EQ(client_.poller().commit(at_client_, 0), Outcome::failed);
   EXPECT_FALSE(client_.poller().is_open(at_client_));
   EXPECT_TRUE(server_.poller().is_open(at_server_));
+  std::span<std::byte> space;
+  EXPECT_EQ(client_.poller().claim(at_client_, 0, 0, space), Outcome::failed);
 }
 
 TEST_P(OpenChannel, that_nobody_drains_ends_after_a_time) {
@@ -342,7 +345,7 @@ TEST_P(OpenChannel, tells_where_its_frames_lie_and_keeps_that_mapped_as_long_as_
   EXPECT_EQ(sends->outgoing.size(), 16384u);
   EXPECT_EQ(sends->incoming.size(), 8192u);
   EXPECT_EQ(receives->incoming.size(), 16384u);
-  EXPECT_EQ(client_.poller().claim(at_client_, 4, 4).data(), sends->outgoing.data() + 16);
+  EXPECT_EQ(client_.claim(at_client_, 4, 4).data(), sends->outgoing.data() + 16);
   EXPECT_TRUE(client_.send(at_client_, "kept"));
   const ChannelEvent frame = server_.expect(Kind::frame);
   EXPECT_EQ(frame.data.data(), receives->incoming.data() + 16);
@@ -421,10 +424,11 @@ TEST_P(OpenChannel, that_has_closed_keeps_no_descriptor_for_who_keeps_its_memory
 TEST_P(OpenChannel, refuses_frames_that_it_cannot_take) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   Poller& poller = client_.poller();
-  EXPECT_TRUE(poller.claim(at_client_, 1009, 1009).empty());
+  std::span<std::byte> space;
+  EXPECT_EQ(poller.claim(at_client_, 1009, 1009, space), Outcome::failed);
   EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
   expect_contains(poller.status(at_client_).message(), "1008");
-  EXPECT_EQ(poller.claim(at_client_, 1008, 5000).size(), 2048u - 16);  // half the ring
+  EXPECT_EQ(client_.claim(at_client_, 1008, 5000).size(), 2048u - 16);  // half the ring
   EXPECT_EQ(poller.commit(at_client_, 2048), Outcome::failed);
   EXPECT_EQ(poller.commit(at_client_, 10), Outcome::done);
   EXPECT_EQ(poller.commit(at_client_, 0), Outcome::failed);
@@ -436,13 +440,13 @@ TEST_P(OpenChannel, takes_no_more_of_a_claim_than_it_gave) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   Poller& poller = client_.poller();
   for (size_t bytes = 0; bytes <= 130; ++bytes) {
-    ASSERT_EQ(poller.claim(at_client_, bytes, bytes).size(), bytes);
+    ASSERT_EQ(client_.claim(at_client_, bytes, bytes).size(), bytes);
     for (size_t more = 1; more < 64; ++more) {
       EXPECT_EQ(poller.commit(at_client_, bytes + more), Outcome::failed) << bytes << "+" << more;
       EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
     }
   }
-  const std::span<std::byte> claim = poller.claim(at_client_, 4, 4);  // stays
+  const std::span<std::byte> claim = client_.claim(at_client_, 4, 4);  // stays
   std::memcpy(claim.data(), "last", 4);
   EXPECT_EQ(poller.commit(at_client_, 5), Outcome::failed);
   EXPECT_EQ(poller.commit(at_client_, 4), Outcome::done);
@@ -453,7 +457,7 @@ TEST_P(OpenChannel, takes_no_more_of_a_claim_than_it_gave) {
 TEST_P(OpenChannel, forgets_a_refusal_with_the_next_claim_and_commit) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   Poller& poller = client_.poller();
-  EXPECT_TRUE(poller.claim(at_client_, 1009, 1009).empty());
+  EXPECT_TRUE(client_.claim(at_client_, 1009, 1009).empty());
   fill("0123456789");  // until a claim finds no room, which is no refusal
   EXPECT_TRUE(is_ok(poller.status(at_client_)));
   EXPECT_EQ(poller.commit(at_client_, 1), Outcome::failed);
@@ -464,12 +468,12 @@ TEST_P(OpenChannel, forgets_a_refusal_with_the_next_claim_and_commit) {
 TEST_P(OpenChannel, counts_with_sizes_of_any_number_of_bytes) {
   connect({.send_bytes = 4096, .receive_bytes = 4096});
   Poller& poller = client_.poller();
-  EXPECT_EQ(poller.claim(at_client_, 1, SIZE_MAX).size(), 2048u - 16);
+  EXPECT_EQ(client_.claim(at_client_, 1, SIZE_MAX).size(), 2048u - 16);
   for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 15, size_t{1} << 32}) {
     EXPECT_EQ(poller.commit(at_client_, bytes), Outcome::failed);
     EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
   }
-  EXPECT_TRUE(poller.claim(at_client_, SIZE_MAX, SIZE_MAX).empty());
+  EXPECT_TRUE(client_.claim(at_client_, SIZE_MAX, SIZE_MAX).empty());
   EXPECT_EQ(poller.status(at_client_).code(), Code::invalid_argument);
   EXPECT_TRUE(client_.send(at_client_, "goes on"));
   server_.expect_frame("goes on");
@@ -1041,7 +1045,8 @@ TEST(Endpoint, that_was_closed_dials_nobody) {
 TEST(Endpoint, refuses_a_commit_before_the_channel_is_open) {
   EndpointSide side{Config()};
   const ChannelId id = side.connect("127.0.0.1:1");
-  EXPECT_TRUE(side.poller().claim(id, 1, 1).empty());
+  std::span<std::byte> space;
+  EXPECT_EQ(side.poller().claim(id, 1, 1, space), Outcome::would_wait);
   EXPECT_TRUE(is_ok(side.poller().status(id)));
   EXPECT_TRUE(side.poller().is_open(id));
   EXPECT_FALSE(side.poller().is_open({}));
@@ -1067,7 +1072,8 @@ TEST(Endpoint, refuses_arguments_that_make_no_sense) {
   EXPECT_EQ(code("127.0.0.1:1", {.greeting = std::vector<std::byte>(4097)}),
             Code::invalid_argument);
   EXPECT_EQ(poller.wait(Wait::at_most(std::chrono::milliseconds(-1))), Outcome::failed);
-  EXPECT_TRUE(poller.claim({}, 1, 1).empty());
+  std::span<std::byte> space;
+  EXPECT_EQ(poller.claim({}, 1, 1, space), Outcome::failed);
   EXPECT_EQ(poller.status({}).code(), Code::closed);
   poller.release({}, 0);
 }

@@ -37,7 +37,7 @@ TEST(SessionSettings, a_port_that_does_not_exist_is_refused_by_name) {
     ASSERT_TRUE(config.set(each.key, each.value).ok());
     expect_error(Session::open(config).status(), Code::config_invalid, {each.key, each.value});
   }
-  expect_error(Listener::bind("127.0.0.1:65536").status(), Code::config_invalid,
+  expect_error(ListeningSocket::bind("127.0.0.1:65536").status(), Code::config_invalid,
                {"127.0.0.1:65536"});
 }
 
@@ -180,7 +180,7 @@ TEST(Messages, do_not_claim_what_nobody_knows_about_a_query) {
 }
 
 TEST(Messages, name_the_host_of_a_missing_node_that_cannot_be_resolved) {
-  Listener own = Listener::bind("127.0.0.1:0").value();
+  ListeningSocket own = ListeningSocket::bind("127.0.0.1:0").value();
   const std::string addresses = own.address() + ",no-such-host.invalid:7000";
   const Config config = config_of(0, addresses, {{"connect.timeout_ms", "2000"}}).value();
   set_log_level(LogLevel::off);

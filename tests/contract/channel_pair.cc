@@ -43,8 +43,10 @@ class ChannelOutgoing final : public transport::Outgoing {
   ChannelOutgoing(Poller& poller, ChannelId id) : poller_(poller), id_(id) {}
 
   transport::Claim claim(uint32_t least_bytes, uint32_t most_bytes) override {
-    const auto room = poller_.claim(id_, least_bytes - kHeaderBytes, most_bytes - kHeaderBytes);
-    if (room.data() == nullptr) return {};
+    std::span<std::byte> room;
+    if (poller_.claim(id_, least_bytes - kHeaderBytes, most_bytes - kHeaderBytes, room) !=
+        Outcome::done)
+      return {};
     return {room.data() - kHeaderBytes, static_cast<uint32_t>(room.size()) + kHeaderBytes};
   }
   void commit(uint32_t length) override {

@@ -432,9 +432,12 @@ class ChannelRun final : private endpoint::ChannelNetwork {
     Known* const channel = any();
     if (channel == nullptr) return;
     const size_t least = 2 * input_.number<uint8_t>();
-    const std::span<std::byte> room = poller_->claim(channel->id, least, least + input_.below(64));
-    if (room.data() == nullptr) {
-      channel->starves |= poller_->is_open(channel->id);
+    std::span<std::byte> room;
+    const Outcome claimed = poller_->claim(channel->id, least, least + input_.below(64), room);
+    require((claimed == Outcome::done) == (room.data() != nullptr),
+            "a claim that is done has room");
+    if (claimed != Outcome::done) {
+      channel->starves |= claimed == Outcome::would_wait;
       return;
     }
     const auto ring = channel->rings->sent().bytes();

@@ -84,7 +84,7 @@ class Node {
 
  private:
   bool open() {
-    faro::Result<faro::Listener> listener = faro::Listener::bind("127.0.0.1:0");
+    faro::Result<faro::ListeningSocket> listener = faro::ListeningSocket::bind("127.0.0.1:0");
     if (!listener.ok()) return fail("bind", listener.status());
     say("listening " + listener->address());
     std::string word, addresses;

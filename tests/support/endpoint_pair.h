@@ -94,9 +94,17 @@ class EndpointSide {
     return poller().status(channel);
   }
 
+  /// The space of a claim; empty if it is not done.
+  std::span<std::byte> claim(ChannelId channel, size_t least, size_t most) {
+    std::span<std::byte> space;
+    const Outcome outcome = poller().claim(channel, least, most, space);
+    EXPECT_EQ(outcome == Outcome::done, space.data() != nullptr);
+    return space;
+  }
+
   /// False: there is no room.
   bool send(ChannelId channel, std::string_view text) {
-    const auto room = poller().claim(channel, text.size(), text.size());
+    const auto room = claim(channel, text.size(), text.size());
     if (room.data() == nullptr) return false;
     std::memcpy(room.data(), text.data(), text.size());
     EXPECT_EQ(poller().commit(channel, text.size()), Outcome::done);

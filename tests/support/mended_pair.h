@@ -31,8 +31,8 @@ class MendedPair {
   /// then (answers).
   explicit MendedPair(const SettingList& settings, const std::array<SettingList, 2>& own = {},
                       const std::function<void(CuttingProxy&)>& disturb = {}) {
-    std::vector<Listener> listeners;
-    for (int node = 0; node < 2; ++node) listeners.push_back(*Listener::bind("127.0.0.1:0"));
+    std::vector<ListeningSocket> listeners;
+    for (int node = 0; node < 2; ++node) listeners.push_back(*ListeningSocket::bind("127.0.0.1:0"));
     const std::string last = listeners[1].address();
     proxy_.emplace(listeners[0].address());
     EXPECT_TRUE(proxy_->is_ready());

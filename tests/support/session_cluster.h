@@ -46,10 +46,10 @@ class SessionCluster {
  public:
   SessionCluster(uint32_t node_count, const SettingList& settings)
       : settings_(settings), sessions_(node_count) {
-    std::vector<Listener> listeners;
+    std::vector<ListeningSocket> listeners;
     for (uint32_t n = 0; n < node_count; ++n) {
       held_.emplace_back(listen_address(n));
-      Result<Listener> listener = Listener::bind(held_.back().address());
+      Result<ListeningSocket> listener = ListeningSocket::bind(held_.back().address());
       if (!listener.ok()) {
         status_ = listener.status();
         return;

@@ -107,8 +107,9 @@ class Side {
   void send(ChannelId channel) {
     const size_t bytes = which_.ring_bytes / (2 * kFrames);
     for (uint32_t i = 0; i < kFrames; ++i) {
-      const auto room = poller().claim(channel, bytes, bytes);
-      if (room.empty()) throw std::runtime_error("no room");
+      std::span<std::byte> room;
+      if (poller().claim(channel, bytes, bytes, room) != Outcome::done)
+        throw std::runtime_error("no room");
       std::memset(room.data(), 1, bytes);
       (void)poller().commit(channel, bytes);
     }

@@ -82,7 +82,7 @@ constexpr uint64_t kSeeds[] = {11, 12};
 
 // One node of the run: every worker a thread.
 int run_node(const Case& what, const Shape& shape, uint32_t node, const std::string& addresses,
-             Listener listener, const SettingList& settings, Board* boards,
+             ListeningSocket listener, const SettingList& settings, Board* boards,
              const CaseScale& scale) {
   const Result<Config> config = config_of(node, addresses, settings);
   Result<std::unique_ptr<Session>> opened = config.status();

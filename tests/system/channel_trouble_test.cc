@@ -176,9 +176,9 @@ class Peer {
 
   void send(Traffic& channel) {
     constexpr size_t kBytes = kWords * sizeof(uint64_t);
-    while (channel.sent < kFrames && poller().is_open(channel.id)) {
-      const auto room = poller().claim(channel.id, kBytes, kBytes);
-      if (room.data() == nullptr) return;
+    std::span<std::byte> room;
+    while (channel.sent < kFrames) {
+      if (poller().claim(channel.id, kBytes, kBytes, room) != Outcome::done) return;
       write_frame(room, channel.sent);
       if (poller().commit(channel.id, kBytes) != Outcome::done) return;
       ++channel.sent;

@@ -58,7 +58,7 @@ class FaultNode {
  public:
   FaultNode(const FaultNodePlan& plan, const Child::Side& test) : plan_(plan), test_(test) {}
 
-  Status open(Listener listener, std::optional<Listener> beside) {
+  Status open(ListeningSocket listener, std::optional<ListeningSocket> beside) {
     FARO_RETURN_IF_ERROR(
         open_one(session_, plan_.addresses, "2", "with the victim", std::move(listener)));
     session_->listen(events_->listener());
@@ -105,7 +105,7 @@ class FaultNode {
 
  private:
   Status open_one(std::unique_ptr<Session>& session, const std::string& addresses,
-                  const char* workers, const char* cluster, Listener listener) {
+                  const char* workers, const char* cluster, ListeningSocket listener) {
     SettingList settings = plan_.settings;
     settings.push_back({"cluster.workers", workers});
     settings.push_back({"cluster.id", cluster});
@@ -289,8 +289,8 @@ class FaultNode {
 
 }  // namespace
 
-int run_fault_node(const FaultNodePlan& plan, Listener listener, std::optional<Listener> beside,
-                   const Child::Side& test) {
+int run_fault_node(const FaultNodePlan& plan, ListeningSocket listener,
+                   std::optional<ListeningSocket> beside, const Child::Side& test) {
   set_log_level(LogLevel::off);
   const Traces before = Traces::look();
   test.say("opening");

@@ -68,7 +68,7 @@ struct FaultNodePlan {
 };
 
 /// Says "open", or "failed " and why; then obeys. `beside`: of nodes 0 and 1. Returns the exit code.
-int run_fault_node(const FaultNodePlan& plan, Listener listener, std::optional<Listener> beside,
-                   const Child::Side& test);
+int run_fault_node(const FaultNodePlan& plan, ListeningSocket listener,
+                   std::optional<ListeningSocket> beside, const Child::Side& test);
 
 }  // namespace faro::test

@@ -486,7 +486,7 @@ class SoundNode {
 // --- the three together
 
 /// A session whose open is complete once it is told to be; its links stand before.
-Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listener,
+Result<std::unique_ptr<Session>> open_late(const Config& config, ListeningSocket listener,
                                            const Child::Side& test) {
   FARO_ASSIGN_OR_RETURN(base::Settings settings, base::Settings::resolve(config));
   const std::string address = listener.address();
@@ -505,8 +505,8 @@ Result<std::unique_ptr<Session>> open_late(const Config& config, Listener listen
   return SessionAccess::open(settings, std::move(environment));
 }
 
-int run_node(uint32_t number, const std::string& addresses, Listener listener, const Case& attacked,
-             const Child::Side& test) {
+int run_node(uint32_t number, const std::string& addresses, ListeningSocket listener,
+             const Case& attacked, const Child::Side& test) {
   const Result<Config> config = config_of(number, addresses,
                                           small_rings({{"transport", attacked.transport},
                                                        {"liveness.timeout_ms", "5000"},

@@ -24,7 +24,7 @@ class MendingProcesses : public testing::TestWithParam<const char*> {
  protected:
   /// What ends sooner than these was noticed neither by silence nor after a time.
   Result<std::unique_ptr<Session>> open(uint32_t node, const std::string& addresses,
-                                        Listener&& listener) const {
+                                        ListeningSocket&& listener) const {
     set_log_level(LogLevel::off);
     auto config = config_of(node, addresses,
                             small_rings({{"transport", GetParam()},
@@ -69,14 +69,14 @@ TEST_P(MendingProcesses,
       const std::string target = bound.listeners[0].address();
       const std::string last = bound.listeners[1].address();
       Child child([&](const Child::Side& parent) {
-        Listener own = std::move(bound.listeners[victim]);
+        ListeningSocket own = std::move(bound.listeners[victim]);
         bound.listeners.clear();
         const auto session = open(victim, parent.hear(), std::move(own));
         parent.say(session.ok() ? "open" : session.status().to_string());
         parent.hear();
         return 0;
       });
-      Listener own = std::move(bound.listeners[1 - victim]);
+      ListeningSocket own = std::move(bound.listeners[1 - victim]);
       bound.listeners.clear();  // or it would not be refused at the other's
       CuttingProxy proxy(target);
       proxy.end_with_target();

@@ -18,14 +18,14 @@ namespace faro::test {
 struct BoundNodes {
   explicit BoundNodes(uint32_t count) {
     for (uint32_t n = 0; n < count; ++n) {
-      Result<Listener> listener = Listener::bind(listen_address(n));
+      Result<ListeningSocket> listener = ListeningSocket::bind(listen_address(n));
       if (!listener.ok()) std::abort();
       addresses += (n == 0 ? "" : ",") + listener->address();
       listeners.push_back(std::move(*listener));
     }
   }
 
-  std::vector<Listener> listeners;
+  std::vector<ListeningSocket> listeners;
   std::string addresses;
 };
 

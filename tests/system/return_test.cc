@@ -150,9 +150,9 @@ class ReturnNode {
 class ReturnOver : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    std::vector<Listener> listeners;
+    std::vector<ListeningSocket> listeners;
     for (uint32_t n = 0; n < kNodes; ++n) {
-      Result<Listener> listener = Listener::bind(listen_address(n));
+      Result<ListeningSocket> listener = ListeningSocket::bind(listen_address(n));
       ASSERT_TRUE(listener.ok());
       // Nobody dials the last node: whoever starts in its place may listen elsewhere.
       const std::string& address = listener->address();
@@ -165,9 +165,9 @@ class ReturnOver : public testing::TestWithParam<std::string> {
     for (uint32_t n = 0; n < kNodes; ++n) ASSERT_EQ(hear(n), "open") << n;
   }
 
-  std::unique_ptr<Child> start(uint32_t n, std::vector<Listener>& listeners) {
+  std::unique_ptr<Child> start(uint32_t n, std::vector<ListeningSocket>& listeners) {
     return std::make_unique<Child>([&, n](const Child::Side& parent) {
-      std::vector<Listener> own;
+      std::vector<ListeningSocket> own;
       if (n != kVictim) own.push_back(std::move(listeners[n]));
       listeners.clear();  // those of the others are theirs
       const Result<Config> config = config_of(n, addresses_,
@@ -181,7 +181,7 @@ class ReturnOver : public testing::TestWithParam<std::string> {
     });
   }
   std::unique_ptr<Child> start_again() {
-    std::vector<Listener> none;
+    std::vector<ListeningSocket> none;
     return start(kVictim, none);
   }
 

@@ -76,7 +76,8 @@ TEST(SessionProcesses, of_one_number_do_not_disturb_a_cluster_that_is_open) {
 }
 
 TEST(SessionProcesses, that_find_another_program_on_their_port_say_only_that) {
-  const Result<Listener> outsider = Listener::bind("127.0.0.1:0");  // it never answers
+  const Result<ListeningSocket> outsider =
+      ListeningSocket::bind("127.0.0.1:0");  // it never answers
   ASSERT_TRUE(outsider.ok());
   const auto start = Clock::now();
   Child node = node_0(outsider->address());

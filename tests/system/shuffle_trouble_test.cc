@@ -119,11 +119,11 @@ class TroubledCluster {
       return "";
     }
     for (uint32_t n = 0; n < kNodes; ++n) {
-      listeners_.push_back(std::move(*Listener::bind(listen_address(n))));
+      listeners_.push_back(std::move(*ListeningSocket::bind(listen_address(n))));
       addresses_[n] = listeners_.back().address();
     }
     for (uint32_t n = 0; n < 2; ++n) {
-      beside_.push_back(std::move(*Listener::bind(listen_address(n))));
+      beside_.push_back(std::move(*ListeningSocket::bind(listen_address(n))));
       add_beside(beside_.back().address());
     }
     return "";
@@ -303,14 +303,15 @@ class TroubledCluster {
     if (network_ != nullptr) {
       if (!OwnNetwork::move_in(n, test)) return 1;
     }
-    std::optional<Listener> listener = take(listeners_, n, own_address(n, 7100));
-    std::optional<Listener> beside;
+    std::optional<ListeningSocket> listener = take(listeners_, n, own_address(n, 7100));
+    std::optional<ListeningSocket> beside;
     if (n < 2) beside = take(beside_, n, own_address(n, 7200));
     close_listeners();
     return run_fault_node(plans_[n], std::move(*listener), std::move(beside), test);
   }
-  static Listener take(std::vector<Listener>& made, uint32_t n, const std::string& own) {
-    if (made.empty()) return std::move(*Listener::bind(own));
+  static ListeningSocket take(std::vector<ListeningSocket>& made, uint32_t n,
+                              const std::string& own) {
+    if (made.empty()) return std::move(*ListeningSocket::bind(own));
     return std::move(made[n]);
   }
 
@@ -324,7 +325,7 @@ class TroubledCluster {
   std::unique_ptr<GivenCable> cable_;
   std::string addresses_[kNodes];
   FaultNodePlan plans_[kNodes];
-  std::vector<Listener> listeners_, beside_;
+  std::vector<ListeningSocket> listeners_, beside_;
   std::unique_ptr<Child> nodes_[kNodes];
   UnauthenticatedPeers flood_;
 };

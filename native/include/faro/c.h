@@ -230,25 +230,24 @@ void faro_cancellation_destroy(faro_cancellation* cancellation);
  *
  * Threads: any, except where said. Fork: a session stays its parent's, as faro::Session says. */
 
-typedef struct faro_listener faro_listener;
+typedef struct faro_listening_socket faro_listening_socket;
 typedef struct faro_session faro_session;
 typedef struct faro_worker faro_worker;
 
 /* Binds an address and listens there, so that a port that the system has chosen can be told to the
  * other nodes before the session opens. Errors: address_in_use, config_invalid (no such
  * address). */
-faro_code faro_listener_bind(const char* address, faro_listener** listener);
-/* The listener's host:port, with the port in use; valid as long as the listener. Null if `listener`
- * is. */
-const char* faro_listener_address(const faro_listener* listener);
-void faro_listener_destroy(faro_listener* listener);
+faro_code faro_listening_socket_bind(const char* address, faro_listening_socket** socket);
+/* Its host:port, with the port in use; valid as long as the handle. Null if `socket` is. */
+const char* faro_listening_socket_address(const faro_listening_socket* socket);
+void faro_listening_socket_destroy(faro_listening_socket* socket);
 
 /* Connects to every node of cluster.nodes, and allocates the rings to them. With connect.wait_for =
- * none it waits for nobody, and does so later, as faro::Session::open says. `listener`: null, or
- * one whose socket the session takes; then it is empty, and still to be destroyed. `cancellation`:
+ * none it waits for nobody, and does so later, as faro::Session::open says. `socket`: null, or
+ * one that the session takes; then the handle is empty, and still to be destroyed. `cancellation`:
  * null, or one that ends the call. Blocks: until these nodes are connected, at most
- * connect.timeout_ms. Errors: as faro::Session::open; wrong_state if the listener is empty. */
-faro_code faro_session_open(const faro_config* config, faro_listener* listener,
+ * connect.timeout_ms. Errors: as faro::Session::open; wrong_state if `socket` is empty. */
+faro_code faro_session_open(const faro_config* config, faro_listening_socket* socket,
                             const faro_cancellation* cancellation, faro_session** session);
 
 /* Gets the session, or null and the code of what went wrong, which faro_last_error tells to this
@@ -261,7 +260,7 @@ typedef void (*faro_done)(void* context, faro_code code);
  * called exactly once, unless this call answers anything but FARO_CODE_OK: from that thread, or
  * from the caller's if the system has no more threads. It may wait, and may destroy the session.
  * Blocks: never. */
-faro_code faro_session_open_async(const faro_config* config, faro_listener* listener,
+faro_code faro_session_open_async(const faro_config* config, faro_listening_socket* socket,
                                   const faro_cancellation* cancellation, faro_session_opened done,
                                   void* context);
 
@@ -968,7 +967,7 @@ typedef struct faro_channel_claim {
  * from. Without a commit the next claim gives the same space again. Answers done; would_wait: there
  * is none, and a `room` event will come, or, of a channel that has not opened yet, `opened`;
  * failed: invalid_argument (`least` is above faro_channel_info.least_frame_bytes), or why the
- * channel is not open. */
+ * channel is not open. After would_wait and after failed `claim->data` is null. */
 faro_outcome faro_poller_claim(faro_poller* poller, faro_channel_id channel, size_t least,
                                size_t most, faro_channel_claim* claim);
 /* Whether the peer's poller is woken for a frame, as faro::Notice says. */
@@ -987,7 +986,9 @@ faro_code faro_poller_post(faro_poller* poller);
 /* One call in place of three, for a frame behind which another one is to be written at once: does
  * what faro_poller_commit(poller, channel, bytes, notice), faro_poller_post(poller) and
  * faro_poller_claim(poller, channel, least, most, claim) do, up to the first that fails. Answers as
- * the claim; failed also as the commit, which alone leaves the claim of before. */
+ * the claim; failed also as the commit. `claim` tells which: `data` is null if the frame was
+ * committed, and the claim has failed; else the commit was refused, and `claim` is left as it is,
+ * as the space claimed before is. */
 faro_outcome faro_poller_commit_and_claim(faro_poller* poller, faro_channel_id channel,
                                           size_t bytes, int32_t notice, size_t least, size_t most,
                                           faro_channel_claim* claim);

@@ -168,11 +168,16 @@ class Poller {
   void release(ChannelId channel, uint32_t token) noexcept;
 
   /// Gives space for a frame of at least `least` and up to `most` bytes, in the memory that it is
-  /// sent from. The space is empty if there is none: the peer has to release some first, and a
-  /// `room` event will come; or the channel is not open, or `least` is more than
-  /// ChannelInfo::least_frame_bytes, which status(channel) says. Without a commit the next claim
-  /// gives the same space again.
-  std::span<std::byte> claim(ChannelId channel, size_t least, size_t most) noexcept;
+  /// sent from. Without a commit the next claim of the channel gives the same space again. `space`
+  /// is empty unless the answer is done.
+  ///
+  /// Answers
+  /// - done: the frame is to be written into `space`, and then commit() to follow.
+  /// - would_wait: there is none, and a `room` event will come; or, of a channel that has not
+  ///   opened yet, `opened`.
+  /// - failed: status(channel) says why. `least` is above ChannelInfo::least_frame_bytes
+  ///   (invalid_argument), or the channel is not open; it was drained if that status is ok.
+  Outcome claim(ChannelId channel, size_t least, size_t most, std::span<std::byte>& space) noexcept;
   /// The claimed space now holds a frame of that many bytes, 0 … the claim's. It travels with the
   /// next post(). Answers done, or failed, see status(channel): invalid_argument (more than was
   /// claimed), wrong_state (nothing was claimed), or why the channel is not open.

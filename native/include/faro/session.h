@@ -171,20 +171,20 @@ class Worker {
 
 /// A bound, listening address that is made before the session, so that ports chosen by the system
 /// can be told to the other nodes. It may be inherited over fork.
-class Listener {
+class ListeningSocket {
  public:
   /// Errors: address_in_use, config_invalid (no such address).
-  static Result<Listener> bind(const std::string& address);
-  Listener(Listener&& other) noexcept;
-  Listener& operator=(Listener&& other) noexcept;
-  ~Listener();
+  static Result<ListeningSocket> bind(const std::string& address);
+  ListeningSocket(ListeningSocket&& other) noexcept;
+  ListeningSocket& operator=(ListeningSocket&& other) noexcept;
+  ~ListeningSocket();
 
   /// host:port with the port in use.
   const std::string& address() const noexcept { return address_; }
 
  private:
   friend class SessionAccess;
-  Listener(int fd, std::string address) : fd_(fd), address_(std::move(address)) {}
+  ListeningSocket(int fd, std::string address) : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   std::string address_;
 };
@@ -245,7 +245,7 @@ class Session {
   /// system_error.
   static Result<std::unique_ptr<Session>> open(const Config& config,
                                                const Cancellation& cancellation = {});
-  static Result<std::unique_ptr<Session>> open(const Config& config, Listener listener,
+  static Result<std::unique_ptr<Session>> open(const Config& config, ListeningSocket socket,
                                                const Cancellation& cancellation = {});
 
   /// Calls open() in a thread of its own, which ends with `done`. `done` is called exactly once,
@@ -254,7 +254,7 @@ class Session {
   /// Threads: any. Blocks: never.
   static void open_async(Config config, std::function<void(Result<std::unique_ptr<Session>>)> done,
                          Cancellation cancellation = {});
-  static void open_async(Config config, Listener listener,
+  static void open_async(Config config, ListeningSocket socket,
                          std::function<void(Result<std::unique_ptr<Session>>)> done,
                          Cancellation cancellation = {});
 

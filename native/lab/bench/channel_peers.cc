@@ -189,7 +189,9 @@ Result<double> channel_set_up(uint32_t count, const Config& config) {
     const base::Nanoseconds start = base::SystemClock::instance().now_ns();
     FARO_ASSIGN_OR_RETURN(const ChannelId channel, poller.connect(server->address(), {}));
     FARO_RETURN_IF_ERROR(next_event(poller).status());
-    if (poller.claim(channel, 1, 1).empty() || poller.commit(channel, 1) != Outcome::done)
+    std::span<std::byte> room;
+    if (poller.claim(channel, 1, 1, room) != Outcome::done ||
+        poller.commit(channel, 1) != Outcome::done)
       return poller.status(channel);
     poller.post();
     const base::Nanoseconds arrived = arrivals.take();
@@ -204,10 +206,10 @@ Result<double> channel_set_up(uint32_t count, const Config& config) {
 Result<double> session_set_up(uint32_t count, const Config& config) {
   std::vector<double> seconds;
   for (uint32_t each = 0; each < count; ++each) {
-    std::vector<Listener> listeners;
+    std::vector<ListeningSocket> listeners;
     std::vector<std::string> addresses;
     for (int node = 0; node < 2; ++node) {
-      FARO_ASSIGN_OR_RETURN(auto listener, Listener::bind("127.0.0.1:0"));
+      FARO_ASSIGN_OR_RETURN(auto listener, ListeningSocket::bind("127.0.0.1:0"));
       addresses.push_back(listener.address());
       listeners.push_back(std::move(listener));
     }

@@ -115,7 +115,7 @@ class ChannelSender final : public ChannelParty {
       const std::span<std::byte> frame = frames_.next();
       FrameBuffers::number(frame, number);
       std::span<std::byte> room;
-      while ((room = poller_->claim(channel_, frame.size(), frame.size())).empty()) {
+      while (poller_->claim(channel_, frame.size(), frame.size(), room) != Outcome::done) {
         FARO_ASSIGN_OR_RETURN(const ChannelEvent event, next());
         if (event.kind != Kind::room) return {Code::internal_error, "an event out of place"};
       }
@@ -171,7 +171,8 @@ class ChannelTrips final : public ChannelParty {
 
  private:
   Status send() {
-    if (poller_->claim(channel_, 0, 0).data() == nullptr ||
+    std::span<std::byte> room;
+    if (poller_->claim(channel_, 0, 0, room) != Outcome::done ||
         poller_->commit(channel_, 0) != Outcome::done)
       return {Code::internal_error, "no room for an empty frame"};
     poller_->post();

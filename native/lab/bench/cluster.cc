@@ -62,9 +62,9 @@ class Process {
   Process(const ClusterJob& job, const FaroOptions& faro, const Area& area, GroupMember& member)
       : job_(job), faro_(faro), area_(area), member_(member) {}
 
-  Status run(std::vector<Listener>& listeners, const std::vector<std::string>& addresses) {
+  Status run(std::vector<ListeningSocket>& listeners, const std::vector<std::string>& addresses) {
     const uint32_t process = member_.process();
-    Listener mine = std::move(listeners[process]);
+    ListeningSocket mine = std::move(listeners[process]);
     // The others' are theirs alone: a port must not outlive its process.
     listeners.clear();
     FARO_ASSIGN_OR_RETURN(Config config,
@@ -128,13 +128,13 @@ class Process {
 Result<FaroRun> run_cluster(const ClusterJob& job, const FaroOptions& faro,
                             const RunOptions& options) {
   // Listening before the fork: every port is known to everyone, and no caller is too early.
-  std::vector<Listener> listeners;
+  std::vector<ListeningSocket> listeners;
   std::vector<std::string> addresses;
   for (uint32_t process = 0; process < job.process_count; ++process) {
     const std::string& host = faro.hosts[process % faro.hosts.size()];
     const bool ipv6 = host.find(':') != std::string::npos;
-    FARO_ASSIGN_OR_RETURN(Listener listener,
-                          Listener::bind(ipv6 ? "[" + host + "]:0" : host + ":0"));
+    FARO_ASSIGN_OR_RETURN(ListeningSocket listener,
+                          ListeningSocket::bind(ipv6 ? "[" + host + "]:0" : host + ":0"));
     addresses.push_back(listener.address());
     listeners.push_back(std::move(listener));
   }

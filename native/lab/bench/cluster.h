@@ -44,7 +44,7 @@ struct FaroRun {
 ///
 /// Threads: as ProcessGroup::run, the caller must have no other threads.
 /// Blocks: until the processes have ended or the time limit has passed.
-/// Errors: of ProcessGroup::run, Listener::bind, Session::open and of the RoundWorkers, with the
+/// Errors: of ProcessGroup::run, ListeningSocket::bind, Session::open and of the RoundWorkers, with the
 /// process in front. A wrong result is no error: see RunFigures::verified.
 Result<FaroRun> run_cluster(const ClusterJob& job, const FaroOptions& faro,
                             const RunOptions& options);

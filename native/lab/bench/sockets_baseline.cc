@@ -23,7 +23,7 @@ uint32_t kernel_buffer_bytes(const SocketsOptions& options) {
 /// One worker's thread from connecting to the last round.
 template <class Hash, uint32_t kRowBytes, SocketsForm kForm>
 Status run_worker(const TwoStageJob& job, const SocketsOptions& options, GroupMember& member,
-                  SocketsProcess& process, uint32_t local, const Listener& listener,
+                  SocketsProcess& process, uint32_t local, const ListeningSocket& listener,
                   const std::vector<SocketAddress>& addresses) {
   const uint32_t self = member.global_worker(local);
   MeshOptions mesh;
@@ -45,21 +45,21 @@ Result<std::vector<RunFigures>> run_sockets_baseline(const TwoStageJob& job,
                                                      const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
   // Listening before the fork: every port is known to everyone, and no caller is too early.
-  std::vector<Listener> listeners;
+  std::vector<ListeningSocket> listeners;
   std::vector<SocketAddress> addresses;
   for (uint32_t worker = 0; worker < job.worker_count(); ++worker) {
     const uint32_t process = worker / job.workers_per_process;
     FARO_ASSIGN_OR_RETURN(
         SocketAddress address,
         parse_socket_address(sockets.addresses[process % sockets.addresses.size()], 0));
-    FARO_ASSIGN_OR_RETURN(Listener listener, listen_at(address, job.worker_count()));
+    FARO_ASSIGN_OR_RETURN(ListeningSocket listener, listen_at(address, job.worker_count()));
     addresses.push_back(listener.address);
     listeners.push_back(std::move(listener));
   }
   auto body = [&](GroupMember& member) {
     SocketsProcess process(member.global_worker(0), job.workers_per_process);
     member.run_workers([&](uint32_t local) {
-      const Listener& listener = listeners[member.global_worker(local)];
+      const ListeningSocket& listener = listeners[member.global_worker(local)];
       return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
         constexpr auto kPaper = SocketsForm::paper;
         constexpr auto kTuned = SocketsForm::tuned;

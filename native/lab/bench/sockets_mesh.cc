@@ -132,8 +132,8 @@ Result<SocketAddress> parse_socket_address(const std::string& ip, uint16_t port)
   return Status(Code::invalid_argument, "address = " + ip + ": must be a numeric IP address");
 }
 
-Result<Listener> listen_at(const SocketAddress& address, uint32_t backlog) {
-  Listener made{tcp_socket(address), address};
+Result<ListeningSocket> listen_at(const SocketAddress& address, uint32_t backlog) {
+  ListeningSocket made{tcp_socket(address), address};
   if (!made.fd.valid()) return Status(Code::system_error, "socket: " + error_text());
   if (bind(made.fd.get(), raw(address), address.bytes) != 0 ||
       listen(made.fd.get(), static_cast<int>(backlog)) != 0) {
@@ -149,7 +149,7 @@ Result<Listener> listen_at(const SocketAddress& address, uint32_t backlog) {
 }
 
 Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t worker,
-                                             const Listener& listener,
+                                             const ListeningSocket& listener,
                                              const std::vector<SocketAddress>& addresses,
                                              const MeshOptions& options) {
   std::vector<MeshSocket> sockets;

@@ -24,13 +24,13 @@ struct SocketAddress {
 Result<SocketAddress> parse_socket_address(const std::string& ip, uint16_t port);
 
 /// A bound and listening socket.
-struct Listener {
+struct ListeningSocket {
   base::UniqueFd fd;
   SocketAddress address;  ///< with the port that was given for port 0
 };
 
 /// Errors: address_in_use, system_error.
-Result<Listener> listen_at(const SocketAddress& address, uint32_t backlog);
+Result<ListeningSocket> listen_at(const SocketAddress& address, uint32_t backlog);
 
 /// A connection to another worker.
 struct MeshSocket {
@@ -53,7 +53,7 @@ struct MeshOptions {
 /// Blocks: until all are connected or 10 s have passed.
 /// Errors: connect_failed (names the worker), protocol_error (another program called), system_error.
 Result<std::vector<MeshSocket>> connect_mesh(const TwoStageJob& job, uint32_t worker,
-                                             const Listener& listener,
+                                             const ListeningSocket& listener,
                                              const std::vector<SocketAddress>& addresses,
                                              const MeshOptions& options);
 

@@ -118,8 +118,8 @@ class Node {
 
   std::string enter(uint64_t cluster) {
     know(cluster);
-    Result<Listener> listener =
-        Listener::bind(options_.hosts[number_ % options_.hosts.size()] + ":0");
+    Result<ListeningSocket> listener =
+        ListeningSocket::bind(options_.hosts[number_ % options_.hosts.size()] + ":0");
     if (!listener.ok()) return words_of("", listener.status());
     listener_ = std::move(*listener);
     return "at " + listener_->address();
@@ -233,7 +233,7 @@ class Node {
   LineSocket& controller_;
   uint64_t cluster_ = 0;
   ClusterPlan plan_;
-  std::optional<Listener> listener_;
+  std::optional<ListeningSocket> listener_;
   std::unique_ptr<Session> session_;
   std::shared_ptr<Events> told_;  // of this session
   std::thread query_;

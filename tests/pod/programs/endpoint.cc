@@ -42,8 +42,9 @@ class Side {
 
  private:
   bool put() {
-    const std::span<std::byte> room = poller_.claim(channel_, size_of(sent_), size_of(sent_));
-    if (room.data() == nullptr) return false;
+    std::span<std::byte> room;
+    if (poller_.claim(channel_, size_of(sent_), size_of(sent_), room) != faro::Outcome::done)
+      return false;
     for (size_t i = 0; i < size_of(sent_); ++i) room[i] = byte_of(sent_, i);
     return poller_.commit(channel_, size_of(sent_)) == faro::Outcome::done;
   }

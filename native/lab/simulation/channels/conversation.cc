@@ -142,10 +142,11 @@ bool Conversation::send() {
        --most) {
     const uint32_t sequence = own_record.committed;
     const uint32_t bytes = std::min(frame_bytes(side_, sequence), least_frame_bytes_);
-    const std::span<std::byte> claimed =
-        poller_.claim(channel_, bytes, bytes + chance_.below(bytes + 1));
-    if (claimed.data() == nullptr) {
-      waits_for_room_ = poller_.is_open(channel_);
+    std::span<std::byte> claimed;
+    const Outcome outcome =
+        poller_.claim(channel_, bytes, bytes + chance_.below(bytes + 1), claimed);
+    if (outcome != Outcome::done) {
+      waits_for_room_ = outcome == Outcome::would_wait;
       if (waits_for_room_) ++ledger_.room_waits;
       return has_done;
     }

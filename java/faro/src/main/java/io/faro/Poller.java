@@ -179,10 +179,10 @@ public final class Poller {
   }
 
   private Outcome claimed(long channel, int result) {
+    claimLength = natives.claimedBytes();
     Outcome outcome = Outcome.of(result);
     if (outcome == Outcome.DONE) {
       claimOffset = rings(channel).outgoingOffset(natives.claimed());
-      claimLength = natives.claimedBytes();
     }
     return outcome;
   }
@@ -192,7 +192,7 @@ public final class Poller {
     return claimOffset;
   }
 
-  /** Length of the last claim that was DONE, in bytes. */
+  /** Length of the last claim in bytes; 0 if it was not DONE. */
   public int claimLength() {
     return claimLength;
   }
@@ -248,7 +248,7 @@ public final class Poller {
    *
    * @return what {@link #claim} returns: the frame was committed
    * @throws FaroException what {@link #commit} throws, then the claim of before stays; or what
-   *     {@link #claim} throws, then the frame was committed
+   *     {@link #claim} throws, then the frame was committed, and {@link #claimLength} is 0
    */
   @CheckReturnValue
   public Outcome commitAndClaim(long channel, int bytes, int least, int most) {

@@ -294,9 +294,11 @@ class ChannelFramesTest {
         assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> commitAndClaim(poller, channel, bytes, 1)));
       }
       assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> commitAndClaim(poller, channel, 5, -1)));
+      assertEquals(5, poller.claimLength()); // the claim stays
       poller.outgoing(channel).put(poller.claimOffset(), "again".getBytes(UTF_8));
       assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> commitAndClaim(poller, channel, 5, 1009)));
-      pair.server.expectFrame("again"); // what was refused is the claim
+      assertEquals(0, poller.claimLength()); // what was refused is the claim
+      pair.server.expectFrame("again");
     }
   }
 
