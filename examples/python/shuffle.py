@@ -52,7 +52,7 @@ class Faro:
 
     ARGUMENTS = {
         "config_set": [c_void_p, c_char_p, c_char_p],
-        "listener_bind": [c_char_p, POINTER(c_void_p)],
+        "listening_socket_bind": [c_char_p, POINTER(c_void_p)],
         "session_open": [c_void_p, c_void_p, c_void_p, POINTER(c_void_p)],
         "session_worker": [c_void_p, c_uint32, POINTER(c_void_p)],
         "session_begin_query": [c_void_p, POINTER(QueryId)],
@@ -64,8 +64,8 @@ class Faro:
         "session_close": [c_void_p],
         "last_error": [POINTER(Error)],
     }
-    HANDLES = {"config_create": [], "batch_create": [], "listener_address": [c_void_p]}
-    DESTROY = ["config_destroy", "batch_destroy", "listener_destroy", "shuffle_destroy", "session_destroy"]
+    HANDLES = {"config_create": [], "batch_create": [], "listening_socket_address": [c_void_p]}
+    DESTROY = ["config_destroy", "batch_destroy", "listening_socket_destroy", "shuffle_destroy", "session_destroy"]
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -107,12 +107,12 @@ def shuffle(faro, worker, query, first):
     return count, total
 
 
-def run(faro, node, nodes, listener, of_query, tell):
+def run(faro, node, nodes, socket, of_query, tell):
     """One node. Node 0 begins the query and puts it into the pipe `of_query`; `tell` takes what has come."""
     config, session, worker, query = faro.config_create(), c_void_p(), c_void_p(), QueryId()
     for name, value in {"cluster.nodes": nodes, "cluster.node": str(node), "cluster.workers": "1"}.items():
         faro.config_set(config, name.encode(), value.encode())
-    faro.session_open(config, listener, None, byref(session))
+    faro.session_open(config, socket, None, byref(session))
     faro.session_worker(session, 0, byref(worker))
     if node == 0:
         faro.session_begin_query(session, byref(query))
@@ -137,12 +137,12 @@ def start(path, node, addresses, of_query, tell):
         return child, to_child
     status = 1
     try:
-        faro, listener = Faro(path), c_void_p()
-        faro.listener_bind(b"127.0.0.1:0", byref(listener))
-        os.write(to_parent, faro.listener_address(listener) + b"\n")
+        faro, socket = Faro(path), c_void_p()
+        faro.listening_socket_bind(b"127.0.0.1:0", byref(socket))
+        os.write(to_parent, faro.listening_socket_address(socket) + b"\n")
         os.close(to_parent)
         os.close(to_child)
-        run(faro, node, os.fdopen(of_nodes).readline().strip(), listener, of_query, tell)
+        run(faro, node, os.fdopen(of_nodes).readline().strip(), socket, of_query, tell)
         status = 0
     except Exception as error:
         print(f"node {node}: {error}", file=sys.stderr)
