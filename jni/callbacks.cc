@@ -60,33 +60,35 @@ bool holds(JNIEnv* env, jobject condition) {
   return env->ExceptionCheck() == JNI_TRUE || value == JNI_TRUE;
 }
 
-ReadyStages::ReadyStages(JNIEnv* env, jobject ready_watch, std::string thread_name)
-    : thread_name_(std::move(thread_name)), ready_watch_(env->NewGlobalRef(ready_watch)) {}
+ReadyStage::ReadyStage(JNIEnv* env, jobject ready_watch, jint worker, std::string thread_name)
+    : thread_name_(std::move(thread_name)),
+      ready_watch_(env->NewGlobalRef(ready_watch)),
+      worker_(worker) {}
 
-ReadyStages::~ReadyStages() {
+ReadyStage::~ReadyStage() {
   if (JNIEnv* const env = environment(thread_name_)) env->DeleteGlobalRef(ready_watch_);
 }
 
-void ReadyStages::complete(jint worker) const noexcept {
+void ReadyStage::complete() const noexcept {
   JNIEnv* const env = environment(thread_name_);
   if (env == nullptr) return;
-  env->CallVoidMethod(ready_watch_, complete_stage, worker);
+  env->CallVoidMethod(ready_watch_, complete_stage, worker_);
   // What dependents throw is in their stages. There may be no memory to complete one: nothing can be done about that here.
   env->ExceptionClear();
 }
 
-ChannelAcceptance Acceptor::ask(const ChannelRequest& request) const {
+void Acceptor::ask(const faro_channel_request& request, faro_channel_acceptance& answer) {
   constexpr jint kMostReferences = 8;
   // In the order of AcceptCall.java: poller, send_bytes, receive_bytes, ends_when_broken.
   std::array<jint, 4> numbers{};
-  ChannelAcceptance answer{.refusal = "the endpoint could not ask its acceptor"};
+  answer.refusal = "the endpoint could not ask its acceptor";
   JNIEnv* const env = environment("faro-net");
-  if (env == nullptr || env->PushLocalFrame(kMostReferences) != JNI_OK) return answer;
+  if (env == nullptr || env->PushLocalFrame(kMostReferences) != JNI_OK) return;
   const jobject accept_call = local(env);
   const jbyteArray peer = bytes_of(env, request.peer);
   const jbyteArray address = bytes_of(env, request.address);
-  const jbyteArray greeting = bytes_of(
-      env, {reinterpret_cast<const char*>(request.greeting.data()), request.greeting.size()});
+  const jbyteArray greeting =
+      bytes_of(env, {static_cast<const char*>(request.greeting), request.greeting_bytes});
   const jintArray to = env->NewIntArray(numbers.size());
   if (accept_call != nullptr && env->ExceptionCheck() == JNI_FALSE) {
     const auto refusal = static_cast<jbyteArray>(env->CallObjectMethod(
@@ -94,16 +96,16 @@ ChannelAcceptance Acceptor::ask(const ChannelRequest& request) const {
         static_cast<jint>(request.receive_bytes), to));
     if (env->ExceptionCheck() == JNI_FALSE) {
       env->GetIntArrayRegion(to, 0, numbers.size(), numbers.data());
-      answer = {.poller = static_cast<uint32_t>(numbers[0]),
-                .send_bytes = static_cast<uint32_t>(numbers[1]),
-                .receive_bytes = static_cast<uint32_t>(numbers[2]),
-                .refusal = refusal == nullptr ? std::string() : text_of(env, refusal),
-                .ends_when_broken = numbers[3] != 0};
+      answer.poller = static_cast<uint32_t>(numbers[0]);
+      answer.send_bytes = static_cast<uint32_t>(numbers[1]);
+      answer.receive_bytes = static_cast<uint32_t>(numbers[2]);
+      answer.ends_when_broken = static_cast<uint32_t>(numbers[3]);
+      if (refusal != nullptr) refusal_ = text_of(env, refusal);
+      answer.refusal = refusal == nullptr ? nullptr : refusal_.c_str();
     }
   }
   env->ExceptionClear();  // no memory: the peer is refused
   env->PopLocalFrame(nullptr);
-  return answer;
 }
 
 jobject Acceptor::local(JNIEnv* env) const {

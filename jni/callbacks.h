@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "faro/endpoint.h"
+#include "faro/c.h"
 
 namespace faro::jni {
 
@@ -17,29 +17,31 @@ bool find_callbacks(JNIEnv* env);
 /// called before the native method returns.
 bool holds(JNIEnv* env, jobject condition);
 
-/// A ReadyWatch of Java, which is not collected as long as this exists. Called by the readiness thread of a session:
-/// with the first call that becomes a daemon thread of the JVM, of this name, until it ends.
+/// A worker of a ReadyWatch of Java, which is not collected as long as this exists. Called by the
+/// readiness thread of a session: with the first call that becomes a daemon thread of the JVM, of
+/// this name, until it ends.
 ///
 /// Threads: any.
-class ReadyStages {
+class ReadyStage {
  public:
-  ReadyStages(JNIEnv* env, jobject ready_watch, std::string thread_name);
-  ~ReadyStages();
-  ReadyStages(const ReadyStages&) = delete;
-  ReadyStages& operator=(const ReadyStages&) = delete;
+  ReadyStage(JNIEnv* env, jobject ready_watch, jint worker, std::string thread_name);
+  ~ReadyStage();
+  ReadyStage(const ReadyStage&) = delete;
+  ReadyStage& operator=(const ReadyStage&) = delete;
 
   /// ready_watch.complete(worker). Nothing happens if the JVM is ending.
-  void complete(jint worker) const noexcept;
+  void complete() const noexcept;
 
  private:
   const std::string thread_name_;
   const jobject ready_watch_;
+  const jint worker_;
 };
 
 /// An AcceptCall of Java, which is not collected until `forget`. Called by the network thread of an endpoint: with the first
 /// call that becomes a daemon thread of the JVM, until it ends.
 ///
-/// Threads: any.
+/// Threads: any; ask: the network thread.
 class Acceptor {
  public:
   Acceptor(JNIEnv* env, jobject accept_call) : accept_call_(env->NewGlobalRef(accept_call)) {}
@@ -48,7 +50,7 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
 
   /// accept_call.accept(…). Refuses if that throws, was forgotten, or the JVM is ending.
-  ChannelAcceptance ask(const ChannelRequest& request) const;
+  void ask(const faro_channel_request& request, faro_channel_acceptance& answer);
   /// Nobody is asked any more.
   void forget() noexcept;
 
@@ -57,6 +59,7 @@ class Acceptor {
 
   mutable std::mutex mutex_;
   jobject accept_call_;  // guarded by mutex_; null: forgotten
+  std::string refusal_;  // the last one, which the library copies when `ask` has returned
 };
 
 }  // namespace faro::jni

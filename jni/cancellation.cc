@@ -1,22 +1,24 @@
 // io.faro.Cancellation
-#include "faro/cancellation.h"
-
 #include <jni.h>
 
 #include <array>
 #include <memory>
 
+#include "faro/c.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
 
 namespace faro::jni {
 namespace {
 
-jlong create(JNIEnv*, jclass) { return cancellations().add(std::make_shared<Cancellation>()); }
+jlong create(JNIEnv*, jclass) {
+  return cancellations().add({faro_cancellation_create(), faro_cancellation_destroy});
+}
 
 // Nothing happens if it was destroyed.
 void cancel(JNIEnv*, jclass, jlong handle) {
-  if (const auto cancellation = cancellations().find(handle)) cancellation->cancel();
+  if (const auto cancellation = cancellations().find(handle))
+    (void)faro_cancellation_cancel(cancellation.get());
 }
 
 // Calls that have it already keep it.

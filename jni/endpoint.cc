@@ -1,6 +1,4 @@
 // io.faro.Endpoint
-#include "faro/endpoint.h"
-
 #include <jni.h>
 
 #include <array>
@@ -8,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "faro/c_handles.h"
+#include "faro/c.h"
 #include "jni/endpoint_objects.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -18,51 +16,54 @@
 namespace faro::jni {
 namespace {
 
-jint closed() { return fail(Code::closed, "the endpoint was closed"); }
+void ask(void* acceptor, const faro_channel_request* request, faro_channel_acceptance* answer) {
+  static_cast<Acceptor*>(acceptor)->ask(*request, *answer);
+}
 
 // The handle, or the negative code. `accept_call`: null, or the object that is asked for channels.
 jlong open(JNIEnv* env, jclass, jbyteArray settings, jboolean environment, jbyteArray name,
            jint poller_count, jint channel_limit, jobject accept_call,
            jbyteArray answer_to_others) {
-  const Result<Config> config = config_of(env, settings, environment);
-  if (!config.ok()) return fail(config.status());
-  EndpointSpec spec;
-  spec.name = text_of(env, name);
+  const Owned<faro_config> config = config_of(env, settings, environment);
+  if (config == nullptr) return failed();
+  if (poller_count == 0 || channel_limit == 0)  // the default in C
+    return fail(FARO_CODE_INVALID_ARGUMENT, "an endpoint without pollers, or without channels");
+  const std::string known_as = text_of(env, name);
+  const std::string answer = text_of(env, answer_to_others);
+  faro_endpoint_spec spec{};
+  spec.size = sizeof spec;
+  spec.name = known_as.c_str();
   spec.poller_count = static_cast<uint32_t>(poller_count);
   spec.channel_limit = static_cast<uint32_t>(channel_limit);
-  const std::string answer = text_of(env, answer_to_others);
-  const auto* const bytes = reinterpret_cast<const std::byte*>(answer.data());
-  spec.answer_to_others.assign(bytes, bytes + answer.size());
+  spec.answer_to_others = answer.data();
+  spec.answer_to_others_bytes = answer.size();
   auto state = std::make_shared<EndpointState>();
   if (accept_call != nullptr) {
-    state->acceptor = std::make_shared<Acceptor>(env, accept_call);
-    spec.accept = [acceptor = state->acceptor](const ChannelRequest& request) {
-      return acceptor->ask(request);
-    };
+    state->acceptor = std::make_unique<Acceptor>(env, accept_call);
+    spec.accept = ask;
+    spec.context = state->acceptor.get();
   }
-  Result<std::unique_ptr<Endpoint>> endpoint = Endpoint::open(*config, std::move(spec));
-  if (!endpoint.ok()) return fail(endpoint.status());
-  state->handle.reset(handle_of(std::move(*endpoint)));
+  faro_endpoint* endpoint = nullptr;
+  const faro_code opened = faro_endpoint_open(config.get(), &spec, &endpoint);
+  if (opened != FARO_CODE_OK) return result(opened);
+  state->handle.reset(endpoint);
   return endpoints().add(std::move(state));
 }
 
 // Writes the numbers and returns 0, or the negative code.
 jint channel_memory(JNIEnv* env, jclass, jbyteArray settings, jboolean environment,
                     jintArray send_bytes, jintArray receive_bytes, jlongArray memory_bytes) {
-  const Result<Config> config = config_of(env, settings, environment);
-  if (!config.ok()) return fail(config.status());
+  const Owned<faro_config> config = config_of(env, settings, environment);
+  if (config == nullptr) return failed();
   const std::vector<uint32_t> sends = numbers_of(env, send_bytes);
   const std::vector<uint32_t> receives = numbers_of(env, receive_bytes);
-  std::vector<ChannelSpec> channels(sends.size());
-  for (size_t i = 0; i < channels.size(); ++i) {
-    channels[i].send_bytes = sends[i];
-    channels[i].receive_bytes = receives[i];
-  }
-  const Result<std::vector<uint64_t>> memory = Endpoint::channel_memory(*config, channels);
-  if (!memory.ok()) return fail(memory.status());
-  env->SetLongArrayRegion(memory_bytes, 0, static_cast<jsize>(memory->size()),
-                          reinterpret_cast<const jlong*>(memory->data()));
-  return 0;
+  std::vector<uint64_t> memory(sends.size());
+  const faro_code told = faro_endpoint_channel_memory(config.get(), sends.data(), receives.data(),
+                                                      memory.size(), memory.data());
+  if (told == FARO_CODE_OK)
+    env->SetLongArrayRegion(memory_bytes, 0, static_cast<jsize>(memory.size()),
+                            reinterpret_cast<const jlong*>(memory.data()));
+  return result(told);
 }
 
 jbyteArray address(JNIEnv* env, jclass, jlong handle) {
@@ -73,11 +74,11 @@ jbyteArray address(JNIEnv* env, jclass, jlong handle) {
 // The handle of the i-th poller, or the negative code.
 jlong poller(JNIEnv*, jclass, jlong handle, jint index) {
   const std::shared_ptr<EndpointState> state = endpoints().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   auto found = std::make_unique<PollerState>();
-  if (faro_endpoint_poller(state->handle.get(), static_cast<uint32_t>(index), &found->handle) !=
-      FARO_CODE_OK)
-    return fail(failure_of_c());
+  const faro_code told =
+      faro_endpoint_poller(state->handle.get(), static_cast<uint32_t>(index), &found->handle);
+  if (told != FARO_CODE_OK) return result(told);
   found->endpoint = state;
   return pollers().add(std::move(found));
 }

@@ -16,7 +16,7 @@ namespace faro::jni {
 
 /// Destroyed when Java has forgotten the endpoint and its pollers.
 struct EndpointState {
-  std::shared_ptr<Acceptor> acceptor;  // null: none
+  std::unique_ptr<Acceptor> acceptor;  // null: none; the handle refers to it
   Owned<faro_endpoint> handle;
 };
 

@@ -1,7 +1,5 @@
 // io.faro.NativeLog: log lines wait in a queue until a thread of Java takes them. No thread of Faro
 // ever runs a logger of Java, which may block, or calls into the JVM at all.
-#include "faro/log.h"
-
 #include <jni.h>
 
 #include <array>
@@ -9,8 +7,10 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "faro/c.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 
@@ -20,10 +20,10 @@ namespace {
 // Threads: any.
 class LogQueue {
  public:
-  // Far more than the levels allow (faro/log.h); if nobody takes them the newest are dropped, and counted.
+  // Far more than the levels allow (faro::LogLevel); if nobody takes them the newest are dropped, and counted.
   static constexpr size_t kLimit = 4096;
 
-  void push(LogLevel level, std::string_view line) {
+  void push(int32_t level, std::string_view line) {
     {
       std::lock_guard lock(mutex_);
       if (lines_.size() >= kLimit) {
@@ -62,15 +62,15 @@ class LogQueue {
   }
 
  private:
-  void append(LogLevel level, std::string_view line) {
-    lines_.push_back(static_cast<char>('0' + static_cast<int>(level)) + std::string(line));
+  void append(int32_t level, std::string_view line) {
+    lines_.push_back(static_cast<char>('0' + level) + std::string(line));
   }
 
   // In their place.
   void note_dropped() {
     if (dropped_ == 0) return;
-    append(LogLevel::warning, std::to_string(std::exchange(dropped_, 0)) +
-                                  " lines were dropped here: the logger took no more");
+    append(FARO_LOG_WARNING, std::to_string(std::exchange(dropped_, 0)) +
+                                 " lines were dropped here: the logger took no more");
   }
 
   std::mutex mutex_;
@@ -86,9 +86,14 @@ LogQueue& queue() {
   return *lines;
 }
 
-void redirect(JNIEnv*, jclass) {
-  set_log_sink([](LogLevel level, std::string_view line) { queue().push(level, line); });
+void push_line(void*, int32_t level, const char* line, size_t length) {
+  try {
+    queue().push(level, {line, length});
+  } catch (...) {  // no memory: nobody can be told
+  }
 }
+
+void redirect(JNIEnv*, jclass) { (void)faro_log_set_sink(push_line, nullptr); }
 
 void await_line(JNIEnv*, jclass) { queue().wait(); }
 

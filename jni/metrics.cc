@@ -1,14 +1,10 @@
 // io.faro.NativeMetrics
-#include "faro/metrics.h"
-
 #include <jni.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "faro/c.h"
@@ -17,7 +13,6 @@
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
-#include "jni/shuffle_answers.h"
 
 namespace faro::jni {
 namespace {
@@ -31,29 +26,13 @@ struct Counter {
 #define FARO_COUNTER(name) \
   Counter<Metrics> { #name, &Metrics::name }
 
-// Those of rings, which lanes, links and channels have.
-template <typename Metrics>
-constexpr std::array kOfRings{FARO_COUNTER(frames_sent),        FARO_COUNTER(bytes_sent),
-                              FARO_COUNTER(transfers),          FARO_COUNTER(no_room),
-                              FARO_COUNTER(frames_received),    FARO_COUNTER(bytes_received),
-                              FARO_COUNTER(read_notifications), FARO_COUNTER(unreleased_bytes)};
-
-template <typename Metrics, size_t kFirst, size_t kMore>
-constexpr auto joined(const std::array<Counter<Metrics>, kFirst>& first,
-                      const std::array<Counter<Metrics>, kMore>& more) {
-  std::array<Counter<Metrics>, kFirst + kMore> all{};
-  std::copy(more.begin(), more.end(), std::copy(first.begin(), first.end(), all.begin()));
-  return all;
-}
-
 // The counters of each kind, in the order of its record in Java.
 template <typename T>
 struct Counters;
 
 template <>
-struct Counters<SessionMetrics> {
-  using Metrics = SessionMetrics;
-  static constexpr const char* kOf = "session";
+struct Counters<faro_session_metrics> {
+  using Metrics = faro_session_metrics;
   static constexpr std::array kAll{
       FARO_COUNTER(overflow_memory_bytes), FARO_COUNTER(overflow_memory_peak_bytes),
       FARO_COUNTER(overflow_file_bytes),   FARO_COUNTER(overflow_file_peak_bytes),
@@ -61,9 +40,8 @@ struct Counters<SessionMetrics> {
 };
 
 template <>
-struct Counters<WorkerMetrics> {
-  using Metrics = WorkerMetrics;
-  static constexpr const char* kOf = "worker";
+struct Counters<faro_worker_metrics> {
+  using Metrics = faro_worker_metrics;
   static constexpr std::array kAll{FARO_COUNTER(rows_sent),
                                    FARO_COUNTER(rows_received),
                                    FARO_COUNTER(rows_dropped),
@@ -80,26 +58,28 @@ struct Counters<WorkerMetrics> {
 };
 
 template <>
-struct Counters<LaneMetrics> {
-  static constexpr const char* kOf = "lane";
-  static constexpr auto kAll = kOfRings<LaneMetrics>;
+struct Counters<faro_ring_traffic> {
+  using Metrics = faro_ring_traffic;
+  static constexpr std::array kAll{
+      FARO_COUNTER(frames_sent),        FARO_COUNTER(bytes_sent),
+      FARO_COUNTER(transfers),          FARO_COUNTER(no_room),
+      FARO_COUNTER(frames_received),    FARO_COUNTER(bytes_received),
+      FARO_COUNTER(read_notifications), FARO_COUNTER(unreleased_bytes)};
 };
 
+// After those of its rings.
 template <>
-struct Counters<LinkMetrics> {
-  using Metrics = LinkMetrics;
-  static constexpr const char* kOf = "link";
-  static constexpr auto kAll =
-      joined(kOfRings<Metrics>,
-             std::array{FARO_COUNTER(posts), FARO_COUNTER(writes), FARO_COUNTER(notifications),
-                        FARO_COUNTER(credit_returns), FARO_COUNTER(signalled_posts),
-                        FARO_COUNTER(completions), FARO_COUNTER(network_events)});
+struct Counters<faro_link_metrics> {
+  using Metrics = faro_link_metrics;
+  static constexpr std::array kAll{FARO_COUNTER(posts),           FARO_COUNTER(writes),
+                                   FARO_COUNTER(notifications),   FARO_COUNTER(credit_returns),
+                                   FARO_COUNTER(signalled_posts), FARO_COUNTER(completions),
+                                   FARO_COUNTER(network_events)};
 };
 
 template <>
 struct Counters<faro_shuffle_metrics> {
   using Metrics = faro_shuffle_metrics;
-  static constexpr const char* kOf = "shuffle";
   static constexpr std::array kAll{FARO_COUNTER(blocked_on_room), FARO_COUNTER(blocked_on_room_ns),
                                    FARO_COUNTER(blocked_on_rows), FARO_COUNTER(blocked_on_rows_ns)};
 };
@@ -107,7 +87,6 @@ struct Counters<faro_shuffle_metrics> {
 template <>
 struct Counters<faro_sent_metrics> {
   using Metrics = faro_sent_metrics;
-  static constexpr const char* kOf = "sent";
   static constexpr std::array kAll{FARO_COUNTER(rows),
                                    FARO_COUNTER(bytes),
                                    FARO_COUNTER(frames),
@@ -119,7 +98,6 @@ struct Counters<faro_sent_metrics> {
 template <>
 struct Counters<faro_received_metrics> {
   using Metrics = faro_received_metrics;
-  static constexpr const char* kOf = "received";
   static constexpr std::array kAll{FARO_COUNTER(rows), FARO_COUNTER(bytes), FARO_COUNTER(batches),
                                    FARO_COUNTER(rows_spilled), FARO_COUNTER(bytes_spilled)};
 };
@@ -127,7 +105,6 @@ struct Counters<faro_received_metrics> {
 template <>
 struct Counters<faro_endpoint_metrics> {
   using Metrics = faro_endpoint_metrics;
-  static constexpr const char* kOf = "endpoint";
   static constexpr std::array kAll{FARO_COUNTER(channels_opened), FARO_COUNTER(channels_closed),
                                    FARO_COUNTER(channels_lost),   FARO_COUNTER(channels_refused),
                                    FARO_COUNTER(memory_bytes),    FARO_COUNTER(memory_limit_bytes),
@@ -135,24 +112,25 @@ struct Counters<faro_endpoint_metrics> {
                                    FARO_COUNTER(waits),           FARO_COUNTER(sleeps)};
 };
 
+// After those of its rings.
 template <>
-struct Counters<faro_channel_traffic> {
-  using Metrics = faro_channel_traffic;
-  static constexpr const char* kOf = "channel";
-  static constexpr auto kAll = joined(kOfRings<Metrics>, std::array{FARO_COUNTER(mended)});
+struct Counters<faro_channel_metrics> {
+  using Metrics = faro_channel_metrics;
+  static constexpr std::array kAll{FARO_COUNTER(mended)};
 };
 
 #undef FARO_COUNTER
 
-// No counter of faro/metrics.h is left out: they stand behind each other, after what they are of.
+// No counter is left out: they stand behind each other, after what they are of.
 template <typename T>
 constexpr size_t kCountersBytes = Counters<T>::kAll.size() * sizeof(uint64_t);
-static_assert(sizeof(WorkerMetrics) == sizeof(uint64_t) + kCountersBytes<WorkerMetrics>);
-static_assert(sizeof(LaneMetrics) == 2 * sizeof(uint32_t) + kCountersBytes<LaneMetrics>);
-static_assert(sizeof(LinkMetrics) == sizeof(uint64_t) + sizeof(std::string) + sizeof(uint64_t) +
-                                         kCountersBytes<LinkMetrics>);
-static_assert(sizeof(SessionMetrics) ==
-              4 * sizeof(std::vector<LaneMetrics>) + kCountersBytes<SessionMetrics>);
+static_assert(sizeof(faro_session_metrics) ==
+              sizeof(uint64_t) + kCountersBytes<faro_session_metrics>);
+static_assert(sizeof(faro_worker_metrics) ==
+              2 * sizeof(uint64_t) + kCountersBytes<faro_worker_metrics>);
+static_assert(sizeof(faro_ring_traffic) == kCountersBytes<faro_ring_traffic>);
+static_assert(sizeof(faro_link_metrics) ==
+              offsetof(faro_link_metrics, posts) + kCountersBytes<faro_link_metrics>);
 static_assert(sizeof(faro_sent_metrics) == sizeof(uint64_t) + kCountersBytes<faro_sent_metrics>);
 static_assert(sizeof(faro_received_metrics) ==
               sizeof(uint64_t) + kCountersBytes<faro_received_metrics>);
@@ -160,14 +138,15 @@ static_assert(offsetof(faro_shuffle_metrics, sent) ==
               offsetof(faro_shuffle_metrics, blocked_on_room) +
                   kCountersBytes<faro_shuffle_metrics>);
 
-static_assert(sizeof(faro_channel_traffic) == kCountersBytes<faro_channel_traffic>);
+static_assert(sizeof(faro_channel_metrics) ==
+              offsetof(faro_channel_metrics, mended) + kCountersBytes<faro_channel_metrics>);
 static_assert(offsetof(faro_endpoint_metrics, all) ==
               sizeof(uint64_t) + kCountersBytes<faro_endpoint_metrics>);
 
 template <typename T>
-void append_names(std::string& text) {
+void append_names(std::string& text, const char* of) {
   for (const Counter<T>& counter : Counters<T>::kAll)
-    text.append(Counters<T>::kOf).append("\t").append(counter.name).append("\n");
+    text.append(of).append("\t").append(counter.name).append("\n");
 }
 
 template <typename T>
@@ -189,6 +168,18 @@ struct Told {
   std::string texts;
 };
 
+// Those of one kind, and how many.
+struct ToldOfEach {
+  Told all;
+  jlong count = 0;
+
+  void append_to(Told& told) const {
+    told.values.push_back(count);
+    told.values.insert(told.values.end(), all.values.begin(), all.values.end());
+    told.texts.append(all.texts);
+  }
+};
+
 // The two, for NativeMetrics.java. Null without memory: an exception is pending then.
 jobjectArray told(JNIEnv* env, const Told& all) {
   const jclass object = env->FindClass("java/lang/Object");
@@ -207,16 +198,39 @@ jobjectArray told(JNIEnv* env, const Told& all) {
 // One line per counter: of what, tab, name.
 jbyteArray names(JNIEnv* env, jclass) {
   std::string text;
-  append_names<SessionMetrics>(text);
-  append_names<WorkerMetrics>(text);
-  append_names<LinkMetrics>(text);
-  append_names<LaneMetrics>(text);
-  append_names<faro_shuffle_metrics>(text);
-  append_names<faro_sent_metrics>(text);
-  append_names<faro_received_metrics>(text);
-  append_names<faro_endpoint_metrics>(text);
-  append_names<faro_channel_traffic>(text);
+  append_names<faro_session_metrics>(text, "session");
+  append_names<faro_worker_metrics>(text, "worker");
+  append_names<faro_ring_traffic>(text, "link");
+  append_names<faro_link_metrics>(text, "link");
+  append_names<faro_ring_traffic>(text, "lane");
+  append_names<faro_shuffle_metrics>(text, "shuffle");
+  append_names<faro_sent_metrics>(text, "sent");
+  append_names<faro_received_metrics>(text, "received");
+  append_names<faro_endpoint_metrics>(text, "endpoint");
+  append_names<faro_ring_traffic>(text, "channel");
+  append_names<faro_channel_metrics>(text, "channel");
   return bytes_of(env, text);
+}
+
+struct ToldOfSession {
+  ToldOfEach links;
+  ToldOfEach lanes;
+};
+
+void append_link(void* to, const faro_link_metrics* link) {
+  auto& [all, count] = static_cast<ToldOfSession*>(to)->links;
+  all.values.insert(all.values.end(), {link->node, link->connected});
+  append_values(all.values, link->traffic);
+  append_values(all.values, *link);
+  all.texts.append(link->transport).append("\n");
+  ++count;
+}
+
+void append_lane(void* to, const faro_lane_metrics* lane) {
+  auto& [all, count] = static_cast<ToldOfSession*>(to)->lanes;
+  all.values.insert(all.values.end(), {lane->sender, lane->receiver});
+  append_values(all.values, lane->traffic);
+  ++count;
 }
 
 // Workers, links and lanes: how many there are, and each of them; then the session's counters. A
@@ -225,26 +239,23 @@ jbyteArray names(JNIEnv* env, jclass) {
 jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
   if (state == nullptr) return nullptr;
-  const SessionMetrics metrics = state->session->metrics();
+  faro_session_metrics metrics{};
+  metrics.size = sizeof metrics;
+  ToldOfSession session;
+  (void)faro_session_read_metrics(state->handle.get(), &metrics, append_link, append_lane,
+                                  &session);
   Told all;
-  std::vector<jlong>& values = all.values;
-  values.push_back(static_cast<jlong>(metrics.workers.size()));
-  for (const WorkerMetrics& worker : metrics.workers) {
-    values.push_back(worker.worker);
-    append_values(values, worker);
+  all.values.push_back(static_cast<jlong>(state->workers.size()));
+  for (const WorkerState& worker : state->workers) {
+    faro_worker_metrics counted{};
+    counted.size = sizeof counted;
+    (void)faro_worker_read_metrics(worker.handle, &counted);  // there is one
+    all.values.push_back(counted.worker);
+    append_values(all.values, counted);
   }
-  values.push_back(static_cast<jlong>(metrics.links.size()));
-  for (const LinkMetrics& link : metrics.links) {
-    values.insert(values.end(), {link.node, link.connected ? 1 : 0});
-    append_values(values, link);
-    all.texts.append(link.transport).append("\n");
-  }
-  values.push_back(static_cast<jlong>(metrics.lanes.size()));
-  for (const LaneMetrics& lane : metrics.lanes) {
-    values.insert(values.end(), {lane.sender, lane.receiver});
-    append_values(values, lane);
-  }
-  append_values(values, metrics);
+  session.links.append_to(all);
+  session.lanes.append_to(all);
+  append_values(all.values, metrics);
   return told(env, all);
 }
 
@@ -275,12 +286,8 @@ jlongArray told(JNIEnv* env, std::vector<jlong>& values, faro_code answered) {
 jlongArray shuffles_of(JNIEnv* env, jclass, jlong handle, jlong counter, jlong incarnation,
                        jint issuer) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
-  if (state == nullptr)
-    return longs_of(env, {fail(Code::session_closed, "the session was closed")});
-  faro_query_id query{};
-  query.counter = static_cast<uint64_t>(counter);
-  query.incarnation = static_cast<uint64_t>(incarnation);
-  query.issuer = static_cast<uint32_t>(issuer);
+  if (state == nullptr) return longs_of(env, {session_closed()});
+  const faro_query_id query = query_of(counter, incarnation, issuer);
   std::vector<jlong> values(1);
   return told(env, values,
               faro_session_read_shuffles(state->handle.get(), &query, append_shuffle, &values));
@@ -289,22 +296,18 @@ jlongArray shuffles_of(JNIEnv* env, jclass, jlong handle, jlong counter, jlong i
 // The metrics of one shuffle.
 jlongArray shuffle(JNIEnv* env, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return longs_of(env, {closed()});
+  if (state == nullptr) return longs_of(env, {shuffle_closed()});
   std::vector<jlong> values(1);
   return told(env, values,
               faro_shuffle_read_metrics(state->shuffle.get(), append_shuffle, &values));
 }
 
-struct ToldChannels {
-  Told all;
-  jlong count = 0;
-};
-
 // Appends of a channel: its name, poller, counters; as text peer, address and transport.
 void append_channel(void* to, const faro_channel_metrics* channel) {
-  auto& [all, count] = *static_cast<ToldChannels*>(to);
+  auto& [all, count] = *static_cast<ToldOfEach*>(to);
   all.values.insert(all.values.end(), {long_of(channel->channel), channel->poller});
   append_values(all.values, channel->traffic);
+  append_values(all.values, *channel);
   for (const char* text : {channel->peer, channel->address, channel->transport})
     all.texts.append(text).append("\n");
   ++count;
@@ -315,21 +318,19 @@ jobjectArray endpoint(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<EndpointState> state = endpoints().find(handle);
   Told all;
   if (state == nullptr) {
-    all.values.push_back(fail(Code::closed, "the endpoint was closed"));
+    all.values.push_back(endpoint_closed());
     return told(env, all);
   }
   faro_endpoint_metrics metrics{};
   metrics.size = sizeof metrics;
-  ToldChannels channels;
+  ToldOfEach channels;
   const faro_code answered =
       faro_endpoint_read_metrics(state->handle.get(), &metrics, append_channel, &channels);
   all.values.push_back(result(answered));
   append_values(all.values, metrics);
-  all.values.push_back(channels.count);
-  const std::vector<jlong>& each = channels.all.values;
-  all.values.insert(all.values.end(), each.begin(), each.end());
+  channels.append_to(all);
   append_values(all.values, metrics.all);
-  all.texts = std::move(channels.all.texts);
+  all.values.push_back(static_cast<jlong>(metrics.mended));
   return told(env, all);
 }
 

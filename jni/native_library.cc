@@ -3,11 +3,11 @@
 #include <jni.h>
 
 #include <array>
-#include <optional>
+#include <string>
 
 #include "build_info/build_info.h"
-#include "faro/c_handles.h"
-#include "faro/detail/threads.h"
+#include "faro/c.h"
+#include "faro/detail/unloading.h"
 #include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -38,24 +38,21 @@ jbyteArray build_id(JNIEnv* env, jclass) {
   return bytes_of(env, std::string(build_info::kVersion) + "-" + build_info::kCommit);
 }
 
-jbyteArray last_error_text(JNIEnv* env, jclass) { return bytes_of(env, last_error().message()); }
+jbyteArray last_error_text(JNIEnv* env, jclass) { return bytes_of(env, last_error().message); }
 
 // Writes what the last error is about: the node and the stage, -1 if there is none, and the query, counter 0 if
 // there is none.
 void last_error_place(JNIEnv* env, jclass, jlongArray to) {
-  const Status& error = last_error();
-  const auto number = [](const std::optional<uint32_t>& value) {
-    return value ? static_cast<jlong>(*value) : jlong{-1};
-  };
-  const QueryId query = error.query().value_or(QueryId{});
+  const faro_error error = last_error();
   const std::array<jlong, 5> place{
-      number(error.node()), number(error.stage()), static_cast<jlong>(query.counter),
-      static_cast<jlong>(query.incarnation), static_cast<jlong>(query.issuer)};
+      error.has_node != 0 ? jlong{error.node} : -1, error.has_stage != 0 ? jlong{error.stage} : -1,
+      static_cast<jlong>(error.query.counter), static_cast<jlong>(error.query.incarnation),
+      static_cast<jlong>(error.query.issuer)};
   env->SetLongArrayRegion(to, 0, static_cast<jsize>(place.size()), place.data());
 }
 
 jboolean has_loaded_path(JNIEnv* env, jclass, jbyteArray path) {
-  return has_loaded(text_of(env, path)) ? JNI_TRUE : JNI_FALSE;
+  return faro_has_loaded(text_of(env, path).c_str()) != 0 ? JNI_TRUE : JNI_FALSE;
 }
 
 jboolean bind(JNIEnv* env, jclass) {
@@ -98,7 +95,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
 // with -z nodelete, which would keep all of them. But a thread may still run in it: one that looks up a name for as long as
 // the resolver takes, or those of a session that nobody has closed. Then this copy stays.
 extern "C" JNIEXPORT void JNICALL JNI_OnUnload(JavaVM*, void*) {
-  if (faro::detail::all_threads_are_over()) return faro::prepare_to_unload();
+  if (faro::detail::all_threads_are_over()) return faro::detail::prepare_to_unload();
   Dl_info own{};
   if (dladdr(reinterpret_cast<const void*>(&JNI_OnUnload), &own) != 0)
     (void)dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

@@ -20,10 +20,6 @@
 namespace faro::jni {
 namespace {
 
-jint closed() { return fail(Code::closed, "the endpoint was closed"); }
-
-jint answer(faro_outcome outcome) { return result(outcome_of(outcome), failure_of_c); }
-
 // Where the last claim is described, for as long as the poller exists.
 jlong claim_address(JNIEnv*, jobject, jlong handle) {
   PollerState* const state = pollers().find(handle);
@@ -35,7 +31,7 @@ jlong claim_address(JNIEnv*, jobject, jlong handle) {
 jint connect(JNIEnv* env, jobject, jlong handle, jbyteArray address, jint send_bytes,
              jint receive_bytes, jbyteArray greeting, jboolean ends_when_broken, jlongArray to) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   const std::string said = text_of(env, greeting);
   faro_channel_spec spec{};
   spec.size = sizeof spec;
@@ -54,14 +50,14 @@ jint connect(JNIEnv* env, jobject, jlong handle, jbyteArray address, jint send_b
 
 jint close(JNIEnv*, jobject, jlong handle, jlong channel, jboolean drain) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return result(faro_poller_close(state->handle, id_of(channel),
                                   drain == JNI_TRUE ? FARO_CLOSING_DRAIN : FARO_CLOSING_NOW));
 }
 
 jint status(JNIEnv*, jobject, jlong handle, jlong channel) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return result(faro_poller_status(state->handle, id_of(channel)));
 }
 
@@ -70,11 +66,11 @@ jint status(JNIEnv*, jobject, jlong handle, jlong channel) {
 jint info(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray texts,
           jintArray numbers) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   faro_channel_info found{};
   found.size = sizeof found;
-  if (faro_poller_describe(state->handle, id_of(channel), &found) != FARO_CODE_OK)
-    return fail(failure_of_c());
+  const faro_code told = faro_poller_describe(state->handle, id_of(channel), &found);
+  if (told != FARO_CODE_OK) return result(told);
   const std::array<jint, 5> values{
       static_cast<jint>(found.send_bytes), static_cast<jint>(found.receive_bytes),
       static_cast<jint>(found.least_frame_bytes), static_cast<jint>(found.dialled),
@@ -98,11 +94,11 @@ jint info(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray texts,
 jint rings(JNIEnv* env, jobject, jlong handle, jlong channel, jobjectArray buffers,
            jlongArray numbers) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   faro_channel_rings found{};
   found.size = sizeof found;
-  if (faro_poller_rings(state->handle, id_of(channel), &found) != FARO_CODE_OK)
-    return fail(failure_of_c());
+  const faro_code told = faro_poller_rings(state->handle, id_of(channel), &found);
+  if (told != FARO_CODE_OK) return result(told);
   auto memory = std::make_unique<RingMemoryState>();
   memory->memory.reset(found.memory);
   faro_ring_memory_give_back(found.memory);  // buffers keep the addresses alone
@@ -136,7 +132,7 @@ jboolean has_rings(JNIEnv*, jobject, jlong handle, jlong channel) {
 // How many events lie at the address now, or the negative code.
 jint poll(JNIEnv*, jobject, jlong handle, jlong events, jint limit) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   size_t count = 0;
   const jint polled =
       result(faro_poller_poll(state->handle, reinterpret_cast<faro_channel_event*>(events),
@@ -146,14 +142,14 @@ jint poll(JNIEnv*, jobject, jlong handle, jlong events, jint limit) {
 
 jint release(JNIEnv*, jobject, jlong handle, jlong channel, jint token) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return result(faro_poller_release(state->handle, id_of(channel), static_cast<uint32_t>(token)));
 }
 
 // The frames among that many events at the address.
 jint release_all(JNIEnv*, jobject, jlong handle, jlong events, jint count) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   const std::span polled(reinterpret_cast<const faro_channel_event*>(events),
                          static_cast<size_t>(count));
   for (const faro_channel_event& event : polled) {
@@ -166,14 +162,14 @@ jint release_all(JNIEnv*, jobject, jlong handle, jlong events, jint count) {
 
 jint claim(JNIEnv*, jobject, jlong handle, jlong channel, jint least, jint most) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return answer(faro_poller_claim(state->handle, id_of(channel), static_cast<size_t>(least),
                                   static_cast<size_t>(most), &state->claim));
 }
 
 jint commit(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes, jboolean quiet) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return result(faro_poller_commit(state->handle, id_of(channel), static_cast<size_t>(bytes),
                                    quiet == JNI_TRUE ? FARO_NOTICE_QUIET : FARO_NOTICE_LOUD));
 }
@@ -182,7 +178,7 @@ jint commit(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes, jboolean 
 jint commit_and_claim(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes, jint least,
                       jint most) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return answer(faro_poller_commit_and_claim(
       state->handle, id_of(channel), static_cast<size_t>(bytes), FARO_NOTICE_LOUD,
       static_cast<size_t>(least), static_cast<size_t>(most), &state->claim));
@@ -190,7 +186,7 @@ jint commit_and_claim(JNIEnv*, jobject, jlong handle, jlong channel, jint bytes,
 
 jint post(JNIEnv*, jobject, jlong handle) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return result(faro_poller_post(state->handle));
 }
 
@@ -200,26 +196,26 @@ jint post(JNIEnv*, jobject, jlong handle) {
 // came at the same time is not lost: the next wait ends.
 jint await(JNIEnv*, jobject, jlong handle, jlong timeout_ns, jint wake_for) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   const faro_outcome waited =
       faro_poller_wait(state->handle, timeout_ns == 0 ? FARO_WAIT_NONE : timeout_ns, wake_for);
   // Partner: the release in interrupt().
   const bool is_interrupted = timeout_ns != 0 && state->interrupted.load(std::memory_order_acquire);
   if (waited != FARO_OUTCOME_DONE || !is_interrupted) return answer(waited);
   (void)faro_poller_wake(state->handle);
-  return static_cast<jint>(Outcome::would_wait);
+  return FARO_OUTCOME_WOULD_WAIT;
 }
 
 jint arm(JNIEnv*, jobject, jlong handle, jint wake_for) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   return answer(faro_poller_arm(state->handle, wake_for));
 }
 
 // Or the negative code.
 jint descriptor(JNIEnv*, jobject, jlong handle) {
   PollerState* const state = pollers().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return endpoint_closed();
   int32_t found = -1;
   const jint code = result(faro_poller_descriptor(state->handle, &found));
   return code < 0 ? code : found;

@@ -10,10 +10,6 @@
 #include <vector>
 
 #include "faro/c.h"
-#include "faro/c_handles.h"
-#include "faro/cancellation.h"
-#include "faro/outcome.h"
-#include "faro/session.h"
 #include "jni/handle_table.h"
 #include "jni/owned_table.h"
 #include "jni/session_events.h"
@@ -24,10 +20,10 @@ namespace faro::jni {
 /// native call. If it would have to, it answers would_wait, and the worker's ReadyWatch.complete will be called.
 inline constexpr int64_t kArm = -1;
 
-/// Wait.java's nanoseconds.
-inline Wait wait_of(int64_t timeout_ns) {
-  return timeout_ns == INT64_MAX ? Wait::forever()
-                                 : Wait::at_most(std::chrono::nanoseconds(timeout_ns));
+/// A function object as faro/c.h calls it back: `condition` is its address.
+template <typename Condition>
+int32_t call(void* condition) {
+  return (*static_cast<Condition*>(condition))() ? 1 : 0;
 }
 
 /// A worker as Java drives it. Which thread owns it is checked by the Java class, by the identity of
@@ -36,79 +32,62 @@ inline Wait wait_of(int64_t timeout_ns) {
 ///
 /// Threads: those of the worker; `interrupted`: any.
 struct WorkerState {
-  WorkerState(Worker& opened, faro_worker* its_handle) : worker(opened), handle(its_handle) {}
+  explicit WorkerState(faro_worker* of_session) : handle(of_session) {}
 
-  Worker& worker;
-  faro_worker* const handle;             // of the same worker
+  faro_worker* const handle;
   std::atomic<bool> interrupted{false};  // a waiting call answers would_wait
   faro_shuffle* claimed = nullptr;       // has a claim apart from its frames; the next call ends it
-  Status
-      refused;  // why the last call that answered failed could not wait; ok: it was its attempt that failed
 
   /// Before each call but that which commits the claim.
   void enter() {
     faro_worker_take_ownership(handle);
     if (claimed != nullptr) faro_sender_abort(std::exchange(claimed, nullptr));
   }
-  /// Before a call that may wait.
-  void begin() {
-    enter();
-    refused = Status::Ok();
-  }
 
   void interrupt() noexcept {
-    // Release: whoever sees it sees why (partner: the acquire in `run`). wake() makes it look.
+    // Release: whoever sees it sees why (partner: the acquire in `wait`). The wake makes it look.
     interrupted.store(true, std::memory_order_release);
-    worker.wake();
+    (void)faro_worker_wake(handle);
   }
 
-  /// Tries once, or (with a time limit above 0) again and again until the attempt answers something else than
-  /// would_wait, the limit has passed, or somebody interrupts: then the answer is would_wait. With
-  /// kArm as said there. Answers failed if the session was closed, whatever the attempt says.
+  /// After `enter`: waits as faro_worker_wait_until does; would_wait also if somebody interrupts.
+  /// Nanoseconds are those of Wait.java, where 0 is none; with kArm as said there.
+  template <typename Condition>
+  faro_outcome wait(int64_t timeout_ns, const Condition& condition) {
+    bool holds = false;
+    auto look = [&] {
+      holds = condition();
+      return holds || (timeout_ns != kArm && interrupted.load(std::memory_order_acquire));
+    };
+    const faro_outcome waited =
+        timeout_ns == kArm
+            ? faro_worker_arm(handle, call<decltype(look)>, &look, FARO_PROGRESS_CALL)
+            : faro_worker_wait_until(handle, call<decltype(look)>, &look,
+                                     timeout_ns == 0 ? FARO_WAIT_NONE : timeout_ns);
+    return waited == FARO_OUTCOME_DONE && !holds ? FARO_OUTCOME_WOULD_WAIT : waited;
+  }
+
+  /// Enters, and tries once, or with another time limit than 0 again and again until the attempt
+  /// answers something else than would_wait, or `wait` ends. Where that fails the attempt is made
+  /// once more: it knows why, unless it would still wait. faro_last_error tells either.
   template <typename Attempt>
-  Outcome run(int64_t timeout_ns, Attempt&& attempt) {
-    begin();
-    if (timeout_ns == kArm) return arm(attempt);
+  faro_outcome run(int64_t timeout_ns, const Attempt& attempt) {
+    enter();
     if (timeout_ns == 0) return attempt();
-    Outcome outcome = Outcome::would_wait;
-    const Outcome waited = worker.wait_until(
-        [&] {
-          outcome = attempt();
-          return outcome != Outcome::would_wait || interrupted.load(std::memory_order_acquire);
-        },
-        wait_of(timeout_ns));
-    if (waited == Outcome::done) return outcome;
-    if (waited == Outcome::failed) refused = worker.status();
-    return waited == Outcome::failed ? why_failed(attempt) : waited;
-  }
-
- private:
-  template <typename Attempt>
-  Outcome arm(Attempt& attempt) {
-    Outcome outcome = Outcome::would_wait;
-    const Outcome armed = worker.arm(
-        [&] {
-          outcome = attempt();
-          return outcome != Outcome::would_wait;
-        },
-        Progress::call);
-    if (armed == Outcome::done) return outcome;
-    if (armed == Outcome::failed) refused = worker.status();
-    if (armed == Outcome::failed) return why_failed(attempt);
-    return armed;
-  }
-
-  // The attempt knows; one that would still wait must not: `refused`.
-  template <typename Attempt>
-  Outcome why_failed(Attempt& attempt) {
-    const Outcome outcome = attempt();
-    if (outcome == Outcome::would_wait) return Outcome::failed;
-    refused = Status::Ok();
-    return outcome;
+    faro_outcome outcome = FARO_OUTCOME_WOULD_WAIT;
+    const faro_outcome waited = wait(timeout_ns, [&] {
+      outcome = attempt();
+      return outcome != FARO_OUTCOME_WOULD_WAIT;
+    });
+    if (waited == FARO_OUTCOME_DONE) return outcome;
+    if (waited != FARO_OUTCOME_FAILED) return waited;
+    outcome = attempt();
+    return outcome == FARO_OUTCOME_WOULD_WAIT ? FARO_OUTCOME_FAILED : outcome;
   }
 };
 
 struct Destroy {
+  void operator()(faro_config* config) const noexcept { faro_config_destroy(config); }
   void operator()(faro_session* session) const noexcept { faro_session_destroy(session); }
   void operator()(faro_shuffle* shuffle) const noexcept { faro_shuffle_destroy(shuffle); }
   void operator()(faro_batch* batch) const noexcept { faro_batch_destroy(batch); }
@@ -118,13 +97,15 @@ struct Destroy {
 template <typename Handle>
 using Owned = std::unique_ptr<Handle, Destroy>;
 
+/// Threads: any; a worker: those of it.
 struct SessionState {
-  explicit SessionState(std::unique_ptr<Session> opened)
-      : session(opened.get()), handle(handle_of(std::move(opened))) {
-    for (uint32_t i = 0; i < session->local_worker_count(); ++i) {
+  explicit SessionState(Owned<faro_session> opened) : handle(std::move(opened)) {
+    topology.size = sizeof topology;
+    (void)faro_session_describe(handle.get(), &topology);  // there is one
+    for (uint32_t i = 0; i < topology.local_worker_count; ++i) {
       faro_worker* worker = nullptr;
       (void)faro_session_worker(handle.get(), i, &worker);  // there is one
-      workers.emplace_back(session->worker(i), worker);
+      workers.emplace_back(worker);
     }
   }
   /// Null if there is no such worker.
@@ -134,14 +115,15 @@ struct SessionState {
   }
 
   const std::shared_ptr<SessionEvents> events = std::make_shared<SessionEvents>();
-  Session* const session;
-  const Owned<faro_session> handle;  // of the same session
+  faro_topology topology{};
+  const Owned<faro_session> handle;  // its listener refers to `events`
   std::deque<WorkerState> workers;   // by local index; they do not move
 };
 
-/// Partition.java, by the numbers that it says.
-inline constexpr jint kFinalizerPartition = FARO_HASH_FINALIZER;
-inline constexpr jint kMultiplicativePartition = FARO_HASH_MULTIPLICATIVE;
+inline faro_query_id query_of(jlong counter, jlong incarnation, jint issuer) {
+  return {static_cast<uint64_t>(counter), static_cast<uint64_t>(incarnation),
+          static_cast<uint32_t>(issuer), 0};
+}
 
 /// Threads: those of its worker. Keeps the session's memory as long as it exists.
 struct ShuffleState {
@@ -165,14 +147,10 @@ inline HandleTable<SessionState>& sessions() {
   static auto* const table = new HandleTable<SessionState>;
   return *table;
 }
-inline HandleTable<Cancellation>& cancellations() {
-  static auto* const table = new HandleTable<Cancellation>;
+/// A call keeps what it has found: so nobody destroys the handle meanwhile. For 0 there is none.
+inline HandleTable<faro_cancellation>& cancellations() {
+  static auto* const table = new HandleTable<faro_cancellation>;
   return *table;
-}
-/// That of a handle; for 0 one that nobody cancels.
-inline Cancellation cancellation_of(int64_t handle) {
-  const std::shared_ptr<Cancellation> found = cancellations().find(handle);
-  return found == nullptr ? Cancellation() : *found;
 }
 inline OwnedTable<ShuffleState>& shuffles() {
   static auto* const table = new OwnedTable<ShuffleState>;

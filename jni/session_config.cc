@@ -7,12 +7,8 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "faro/config.h"
-#include "faro/log.h"
-#include "faro/outcome.h"
-#include "faro/status.h"
+#include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
@@ -22,60 +18,53 @@ namespace {
 
 unsigned digit(char c) { return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10); }
 
-Status set_bytes(Config& config, std::string_view name, std::string_view digits) {
-  std::vector<std::byte> bytes(digits.size() / 2);
+faro_code set_bytes(faro_config* config, const char* name, std::string_view digits) {
+  std::string bytes(digits.size() / 2, '\0');
   for (size_t at = 0; at < bytes.size(); ++at)
-    bytes[at] = static_cast<std::byte>(digit(digits[2 * at]) << 4 | digit(digits[2 * at + 1]));
-  const Status status = config.set_bytes(name, bytes);
+    bytes[at] = static_cast<char>(digit(digits[2 * at]) << 4 | digit(digits[2 * at + 1]));
+  const faro_code set = faro_config_set_bytes(config, name, bytes.data(), bytes.size());
   explicit_bzero(bytes.data(), bytes.size());
-  return status;
+  return set;
 }
 
-// `settings` is name, NUL, value, NUL, and so on. A name with a # before it has bytes, in hexadecimal digits.
-Status set_all(Config& config, std::string_view settings) {
-  auto next = [&settings] {
-    const size_t end = settings.find('\0');
-    const std::string_view word = settings.substr(0, end);
-    settings.remove_prefix(end == std::string_view::npos ? settings.size() : end + 1);
+// `settings` is name, NUL, value, NUL, and so on. A name with a # before it has bytes, in
+// hexadecimal digits.
+faro_code set_all(faro_config* config, const std::string& settings) {
+  const char* at = settings.c_str();
+  const char* const end = at + settings.size();
+  const auto next = [&] {
+    const char* const word = at;
+    if (at < end) at += std::strlen(at) + 1;
     return word;
   };
-  while (!settings.empty()) {
-    std::string_view name = next();
-    if (name.starts_with('#')) {
-      name.remove_prefix(1);
-      if (Status status = set_bytes(config, name, next()); !status.ok()) return status;
-      continue;
-    }
-    if (Status status = config.set(name, next(), "SessionConfig"); !status.ok()) return status;
+  faro_code set = FARO_CODE_OK;
+  while (set == FARO_CODE_OK && at < end) {
+    const char* const name = next();
+    const char* const value = next();
+    set = *name == '#' ? set_bytes(config, name + 1, value) : faro_config_set(config, name, value);
   }
-  return Status::Ok();
+  return set;
 }
 
 // One line per setting: name, tab, default, tab, help.
 jbyteArray table(JNIEnv* env, jclass) {
   std::string text;
-  for (const SettingInfo& info : Config::table())
-    text.append(info.name)
-        .append("\t")
-        .append(info.default_value)
-        .append("\t")
-        .append(info.help)
-        .append("\n");
+  const auto append = [](void* to, const faro_setting* setting) {
+    auto& lines = *static_cast<std::string*>(to);
+    lines.append(setting->name).append("\t").append(setting->default_value).append("\t");
+    lines.append(setting->help).append("\n");
+  };
+  (void)faro_config_list(append, &text);
   return bytes_of(env, text);
 }
 
 // One line per code: number, tab, name, tab, category.
 jbyteArray codes(JNIEnv* env, jclass) {
-  std::string text;
-  auto add = [&text](Code code) {
-    text.append(std::to_string(static_cast<int32_t>(code))).append("\t");
-    text.append(code_name(code)).append("\t");
-    text.append(category_name(category_of(code))).append("\n");
-  };
-#define FARO_CODE(name, number, category, meaning) add(Code::name);
+#define FARO_CODE(name, number, category, meaning) #number "\t" #name "\t" #category "\n"
+  return bytes_of(env,
 #include "faro/codes.def"
+  );
 #undef FARO_CODE
-  return bytes_of(env, text);
 }
 
 // One line per constant: enum, tab, number, tab, name.
@@ -85,10 +74,10 @@ jbyteArray constants(JNIEnv* env, jclass) {
     text.append(of).append("\t").append(std::to_string(number)).append("\t");
     text.append(name).append("\n");
   };
-  for (int i = 0; i < static_cast<int>(Outcome::failed); ++i)
-    add("outcome", i, outcome_name(static_cast<Outcome>(i)));
-  add("partition", kFinalizerPartition, "finalizer");
-  add("partition", kMultiplicativePartition, "multiplicative");
+  for (faro_outcome outcome = FARO_OUTCOME_DONE; outcome < FARO_OUTCOME_FAILED; ++outcome)
+    add("outcome", outcome, faro_outcome_name(outcome));
+  add("partition", FARO_HASH_FINALIZER, "finalizer");
+  add("partition", FARO_HASH_MULTIPLICATIVE, "multiplicative");
   add("channel_event", FARO_CHANNEL_OPENED, "opened");
   add("channel_event", FARO_CHANNEL_FRAME, "frame");
   add("channel_event", FARO_CHANNEL_ROOM, "room");
@@ -97,10 +86,10 @@ jbyteArray constants(JNIEnv* env, jclass) {
   add("wake_for", FARO_WAKE_FOR_FRAMES, "frames");
   add("wake_for", FARO_WAKE_FOR_ROOM, "room");
   add("wake_for", FARO_WAKE_FOR_FRAMES_AND_ROOM, "frames_and_room");
-  add("level", static_cast<int>(LogLevel::debug), "debug");
-  add("level", static_cast<int>(LogLevel::info), "info");
-  add("level", static_cast<int>(LogLevel::warning), "warning");
-  add("level", static_cast<int>(LogLevel::error), "error");
+  add("level", FARO_LOG_DEBUG, "debug");
+  add("level", FARO_LOG_INFO, "info");
+  add("level", FARO_LOG_WARNING, "warning");
+  add("level", FARO_LOG_ERROR, "error");
   return bytes_of(env, text);
 }
 
@@ -109,16 +98,15 @@ const std::array kMethods{method("table", "()[B", table), method("codes", "()[B"
 
 }  // namespace
 
-Result<Config> config_of(JNIEnv* env, jbyteArray settings, jboolean environment) {
-  Config config;
-  if (environment == JNI_TRUE) {
-    if (Status status = config.load_environment(); !status.ok()) return status;
-  }
+Owned<faro_config> config_of(JNIEnv* env, jbyteArray settings, jboolean environment) {
+  Owned<faro_config> config(faro_config_create());
+  if (config == nullptr) return nullptr;
+  if (environment == JNI_TRUE && faro_config_load_environment(config.get()) != FARO_CODE_OK)
+    return nullptr;
   std::string text = text_of(env, settings);
-  const Status status = set_all(config, text);
+  const faro_code set = set_all(config.get(), text);
   explicit_bzero(text.data(), text.size());
-  if (!status.ok()) return status;
-  return config;
+  return set == FARO_CODE_OK ? std::move(config) : nullptr;
 }
 
 const Natives kSessionConfigNatives{"io/faro/SessionConfig", kMethods};

@@ -3,12 +3,13 @@
 
 #include <jni.h>
 
-#include "faro/config.h"
-#include "faro/status.h"
+#include "faro/c.h"
+#include "jni/objects.h"
 
 namespace faro::jni {
 
-/// The settings of SessionConfig.encoded(), over those of the environment if that is wanted. Errors: config_invalid.
-Result<Config> config_of(JNIEnv* env, jbyteArray settings, jboolean environment);
+/// The settings of SessionConfig.encoded(), over those of the environment if that is wanted. Null:
+/// faro_last_error tells why, config_invalid.
+Owned<faro_config> config_of(JNIEnv* env, jbyteArray settings, jboolean environment);
 
 }  // namespace faro::jni

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "jni/errors.h"
 #include "jni/natives.h"
@@ -18,6 +19,12 @@ void SessionEvents::push(SessionEvent event) {
     events_.push_back(std::move(event));
   }
   changed_.notify_one();
+}
+
+void SessionEvents::push_failure(SessionEvent event) {
+  event.cause = last_error();
+  event.message = event.cause.message;
+  push(std::move(event));
 }
 
 SessionEvent SessionEvents::take() {
@@ -41,39 +48,34 @@ namespace {
 
 using Kind = SessionEventKind;
 
+// What becomes of the event of a node that has no cause.
+template <Kind kKind>
+void push(void* events, uint32_t node) {
+  static_cast<SessionEvents*>(events)->push({kKind, node});
+}
+
+void push_lost(void* events, uint32_t node, faro_code) {
+  static_cast<SessionEvents*>(events)->push_failure({Kind::node_lost, node});
+}
+
+void push_failed(void* events, const faro_query_id* query, faro_code) {
+  static_cast<SessionEvents*>(events)->push_failure({Kind::query_failed, 0, *query});
+}
+
 jint listen(JNIEnv*, jclass, jlong session) {
   const std::shared_ptr<SessionState> state = sessions().find(session);
-  if (state == nullptr) return fail(Code::session_closed, "the session was closed");
-  const std::shared_ptr<SessionEvents> events = state->events;
-  state->session->listen({.node_lost =
-                              [events](uint32_t node, const Status& cause) {
-                                events->push({Kind::node_lost, node, {}, cause});
-                              },
-                          .node_left =
-                              [events](uint32_t node) {
-                                events->push({Kind::node_left, node});
-                              },
-                          .node_returned =
-                              [events](uint32_t node) {
-                                events->push({Kind::node_returned, node});
-                              },
-                          .node_added =
-                              [events](uint32_t node) {
-                                events->push({Kind::node_added, node});
-                              },
-                          .node_drained =
-                              [events](uint32_t node) {
-                                events->push({Kind::node_drained, node});
-                              },
-                          .node_removed =
-                              [events](uint32_t node) {
-                                events->push({Kind::node_removed, node});
-                              },
-                          .query_failed =
-                              [events](const QueryId& query, const Status& cause) {
-                                events->push({Kind::query_failed, 0, query, cause});
-                              }});
-  return 0;
+  if (state == nullptr) return session_closed();
+  faro_session_listener listener{};
+  listener.size = sizeof listener;
+  listener.context = state->events.get();
+  listener.node_lost = push_lost;
+  listener.node_left = push<Kind::node_left>;
+  listener.node_returned = push<Kind::node_returned>;
+  listener.query_failed = push_failed;
+  listener.node_added = push<Kind::node_added>;
+  listener.node_drained = push<Kind::node_drained>;
+  listener.node_removed = push<Kind::node_removed>;
+  return result(faro_session_listen(state->handle.get(), &listener));
 }
 
 jint await_event(JNIEnv* env, jclass, jlong session, jlongArray to) {
@@ -81,11 +83,13 @@ jint await_event(JNIEnv* env, jclass, jlong session, jlongArray to) {
   if (const std::shared_ptr<SessionState> state = sessions().find(session); state != nullptr)
     events = state->events;
   if (events == nullptr) return static_cast<jint>(Kind::closed);
-  const SessionEvent event = events->take();
-  const std::array<jlong, 5> words{
-      static_cast<jlong>(event.node), static_cast<jlong>(event.query.counter),
-      static_cast<jlong>(event.query.incarnation), static_cast<jlong>(event.query.issuer),
-      event.cause.ok() ? 0 : fail(event.cause)};
+  SessionEvent event = events->take();
+  event.cause.message = event.message.c_str();
+  if (event.cause.code != FARO_CODE_OK) (void)faro_set_last_error(&event.cause);
+  const std::array<jlong, 5> words{static_cast<jlong>(event.node),
+                                   static_cast<jlong>(event.query.counter),
+                                   static_cast<jlong>(event.query.incarnation),
+                                   static_cast<jlong>(event.query.issuer), -event.cause.code};
   env->SetLongArrayRegion(to, 0, words.size(), words.data());
   return static_cast<jint>(event.kind);
 }

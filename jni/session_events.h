@@ -4,12 +4,9 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <optional>
-#include <utility>
+#include <string>
 
-#include "faro/query.h"
-#include "faro/session.h"
-#include "faro/status.h"
+#include "faro/c.h"
 
 namespace faro::jni {
 
@@ -28,14 +25,17 @@ enum class SessionEventKind {
 struct SessionEvent {
   SessionEventKind kind = SessionEventKind::closed;
   uint32_t node = 0;
-  QueryId query{};
-  Status cause{};
+  faro_query_id query{};
+  faro_error cause{};     // FARO_CODE_OK: none
+  std::string message{};  // of the cause
 };
 
 /// Threads: any.
 class SessionEvents {
  public:
   void push(SessionEvent event);
+  /// With the calling thread's last failure as its cause.
+  void push_failure(SessionEvent event);
   /// Blocks until there is an event; `closed` after `close`.
   SessionEvent take();
   void close();

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "faro/c.h"
+#include "jni/errors.h"
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
-#include "jni/shuffle_answers.h"
 
 namespace faro::jni {
 namespace {
@@ -54,7 +54,7 @@ jintArray workers(JNIEnv* env, jclass, jlong handle, jboolean receivers) {
 // Names what the rows are. `reads`: these are the rows that are read, else those that are sent.
 jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean reads) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
   faro_shuffle* const shuffle = state->shuffle.get();
   const std::string text = text_of(env, format);
@@ -64,17 +64,20 @@ jint name_format(JNIEnv* env, jclass, jlong handle, jbyteArray format, jboolean 
 
 // --- the query
 
-// Whether the query still lives: a worker asks so that neither sends nor receives.
+// Whether the query still lives: a worker asks so that neither sends nor receives. A call that was
+// refused does not end a query.
 jint status(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
-  return query_lives(*state) ? 0 : fail(failure_of_c());
+  const faro_code code = faro_shuffle_status(state->shuffle.get());
+  const bool lives = code == FARO_CODE_OK || last_error().category == FARO_CATEGORY_OPERATION;
+  return lives ? 0 : result(code);
 }
 
 jint cancel(JNIEnv* env, jclass, jlong handle, jbyteArray reason) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   (void)faro_shuffle_cancel(state->shuffle.get(), text_of(env, reason).c_str());
   return 0;
 }

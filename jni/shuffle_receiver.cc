@@ -5,9 +5,9 @@
 #include <cstddef>
 
 #include "faro/c.h"
+#include "jni/errors.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
-#include "jni/shuffle_answers.h"
 
 namespace faro::jni {
 namespace {
@@ -15,17 +15,17 @@ namespace {
 // Polls into Java's batch `number`, after giving back what it held; `sender` -1: of any sender.
 jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   const auto index = static_cast<size_t>(number);
   if (index >= state->batches.size()) state->batches.resize(index + 1);
   Owned<faro_batch>& batch = state->batches[index];
   if (batch == nullptr) batch.reset(faro_batch_create());
-  return answer(*state, state->worker->run(timeout_ns, [&] {
+  return answer(state->worker->run(timeout_ns, [&] {
     faro_shuffle* const shuffle = state->shuffle.get();
-    return outcome_of(
-        sender < 0 ? faro_receiver_receive(shuffle, batch.get(), FARO_WAIT_NONE, &state->descriptor)
-                   : faro_receiver_receive_from(shuffle, static_cast<uint32_t>(sender), batch.get(),
-                                                FARO_WAIT_NONE, &state->descriptor));
+    return sender < 0
+               ? faro_receiver_receive(shuffle, batch.get(), FARO_WAIT_NONE, &state->descriptor)
+               : faro_receiver_receive_from(shuffle, static_cast<uint32_t>(sender), batch.get(),
+                                            FARO_WAIT_NONE, &state->descriptor);
   }));
 }
 
@@ -37,7 +37,7 @@ faro_batch* batch_of(const ShuffleState& state, jint number) {
 
 jint release(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
   faro_batch* const batch = batch_of(*state, number);
   return batch == nullptr ? 0 : result(faro_batch_release(batch));
@@ -45,7 +45,7 @@ jint release(JNIEnv*, jclass, jlong handle, jint number) {
 
 jint detach(JNIEnv*, jclass, jlong handle, jint number) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
   faro_batch* const batch = batch_of(*state, number);
   if (batch == nullptr) return 0;
@@ -56,9 +56,9 @@ jint detach(JNIEnv*, jclass, jlong handle, jint number) {
 
 jint stop(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
-  return answer(*state, outcome_of(faro_receiver_stop(state->shuffle.get())));
+  return answer(faro_receiver_stop(state->shuffle.get()));
 }
 
 const std::array kMethods{method("poll", "(JIIJ)I", poll), method("release", "(JI)I", release),

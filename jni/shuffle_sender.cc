@@ -11,7 +11,6 @@
 #include "jni/java_bytes.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
-#include "jni/shuffle_answers.h"
 
 namespace faro::jni {
 namespace {
@@ -20,15 +19,15 @@ namespace {
 // memory of its own, whose address the descriptor has, until the next call: which is `commit`, or ends the claim.
 jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   faro_shuffle* const shuffle = state->shuffle.get();
-  return answer(*state, state->worker->run(timeout_ns, [&] {
+  return answer(state->worker->run(timeout_ns, [&] {
     faro_claim apart{};
     apart.size = sizeof apart;
-    const Outcome outcome =
-        outcome_of(faro_sender_make_room(shuffle, static_cast<uint32_t>(receiver),
-                                         static_cast<size_t>(bytes), FARO_WAIT_NONE, &apart));
-    if (outcome == Outcome::done && apart.data != nullptr) {
+    const faro_outcome outcome =
+        faro_sender_make_room(shuffle, static_cast<uint32_t>(receiver), static_cast<size_t>(bytes),
+                              FARO_WAIT_NONE, &apart);
+    if (outcome == FARO_OUTCOME_DONE && apart.data != nullptr) {
       state->descriptor.address = apart.data;
       state->worker->claimed = shuffle;
     }
@@ -39,7 +38,7 @@ jint make_room(JNIEnv*, jclass, jlong handle, jint receiver, jint bytes, jlong t
 // Sends the first bytes of a row with memory of its own. Never waits.
 jint commit(JNIEnv*, jclass, jlong handle, jint bytes) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   faro_worker_take_ownership(state->worker->handle);
   state->worker->claimed = nullptr;
   const jint committed =
@@ -58,11 +57,11 @@ std::vector<std::byte> row_of(JNIEnv* env, jbyteArray from, jint begin, jint byt
 jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jint begin, jint bytes,
           jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   const std::vector<std::byte> row = row_of(env, from, begin, bytes);
-  return answer(*state, state->worker->run(timeout_ns, [&] {
-    return outcome_of(faro_sender_send(state->shuffle.get(), static_cast<uint32_t>(receiver),
-                                       row.data(), row.size(), FARO_WAIT_NONE));
+  return answer(state->worker->run(timeout_ns, [&] {
+    return faro_sender_send(state->shuffle.get(), static_cast<uint32_t>(receiver), row.data(),
+                            row.size(), FARO_WAIT_NONE);
   }));
 }
 
@@ -70,19 +69,17 @@ jint send(JNIEnv* env, jclass, jlong handle, jint receiver, jbyteArray from, jin
 jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from, jint begin,
                jint bytes, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   const std::vector<std::byte> row = row_of(env, from, begin, bytes);
   if (to == nullptr) {
-    return answer(*state, state->worker->run(timeout_ns, [&] {
-      return outcome_of(
-          faro_sender_broadcast(state->shuffle.get(), row.data(), row.size(), FARO_WAIT_NONE));
+    return answer(state->worker->run(timeout_ns, [&] {
+      return faro_sender_broadcast(state->shuffle.get(), row.data(), row.size(), FARO_WAIT_NONE);
     }));
   }
   const std::vector<uint32_t> receivers = numbers_of(env, to);
-  return answer(*state, state->worker->run(timeout_ns, [&] {
-    return outcome_of(faro_sender_multicast(state->shuffle.get(), receivers.data(),
-                                            receivers.size(), row.data(), row.size(),
-                                            FARO_WAIT_NONE));
+  return answer(state->worker->run(timeout_ns, [&] {
+    return faro_sender_multicast(state->shuffle.get(), receivers.data(), receivers.size(),
+                                 row.data(), row.size(), FARO_WAIT_NONE);
   }));
 }
 
@@ -90,29 +87,27 @@ jint multicast(JNIEnv* env, jclass, jlong handle, jintArray to, jbyteArray from,
 // (32 bits each); or the negative code.
 jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
   size_t sent = 0;
   const jint answered =
-      answer(*state, outcome_of(faro_sender_send_all(state->shuffle.get(), state->staged.data(),
-                                                     static_cast<size_t>(count), partition,
-                                                     FARO_WAIT_NONE, &sent)));
+      answer(faro_sender_send_all(state->shuffle.get(), state->staged.data(),
+                                  static_cast<size_t>(count), partition, FARO_WAIT_NONE, &sent));
   return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(sent);
 }
 
 jint flush(JNIEnv*, jclass, jlong handle) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
+  if (state == nullptr) return shuffle_closed();
   state->worker->enter();
-  return answer(*state, outcome_of(faro_sender_flush(state->shuffle.get())));
+  return answer(faro_sender_flush(state->shuffle.get()));
 }
 
 jint finish(JNIEnv*, jclass, jlong handle, jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
-  if (state == nullptr) return closed();
-  return answer(*state, state->worker->run(timeout_ns, [&] {
-    return outcome_of(faro_sender_finish(state->shuffle.get(), FARO_WAIT_NONE));
-  }));
+  if (state == nullptr) return shuffle_closed();
+  return answer(state->worker->run(
+      timeout_ns, [&] { return faro_sender_finish(state->shuffle.get(), FARO_WAIT_NONE); }));
 }
 
 const std::array kMethods{method("makeRoom", "(JIIJ)I", make_room),

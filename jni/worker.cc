@@ -3,11 +3,11 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "faro/c.h"
-#include "faro/session.h"
 #include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/java_bytes.h"
@@ -29,21 +29,17 @@ Found find(jlong session, jint local_index) {
   return found;
 }
 
-jint closed() { return fail(Code::session_closed, "the session was closed"); }
-
 // The handle of the shuffle, or the negative code.
 jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counter,
                    jlong incarnation, jint issuer, jint stage, jint row_bytes, jintArray senders,
                    jintArray receivers) {
   Found found = find(session, worker);
-  if (found.worker == nullptr) return closed();
+  if (found.worker == nullptr) return session_closed();
   const std::vector<uint32_t> from = numbers_of(env, senders);
   const std::vector<uint32_t> to = numbers_of(env, receivers);
   faro_shuffle_spec spec{};
   spec.size = sizeof spec;
-  spec.query.counter = static_cast<uint64_t>(counter);
-  spec.query.incarnation = static_cast<uint64_t>(incarnation);
-  spec.query.issuer = static_cast<uint32_t>(issuer);
+  spec.query = query_of(counter, incarnation, issuer);
   spec.stage = static_cast<uint32_t>(stage);
   spec.row_bytes = static_cast<uint32_t>(row_bytes);
   spec.senders = from.data();
@@ -55,8 +51,8 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   state->session = std::move(found.session);
   state->worker = found.worker;
   faro_shuffle* shuffle = nullptr;
-  if (faro_worker_open_shuffle(found.worker->handle, &spec, &shuffle) != FARO_CODE_OK)
-    return fail(failure_of_c());
+  const faro_code opened = faro_worker_open_shuffle(found.worker->handle, &spec, &shuffle);
+  if (opened != FARO_CODE_OK) return result(opened);
   state->shuffle.reset(shuffle);
   state->descriptor.size = sizeof state->descriptor;
   state->frames.size = sizeof state->frames;
@@ -67,60 +63,40 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
 jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject condition,
                 jlong timeout_ns) {
   const Found found = find(session, worker);
-  if (found.worker == nullptr) return closed();
-  WorkerState& state = *found.worker;
-  bool is_true = false;
-  const auto look = [&] { return is_true = holds(env, condition); };
-  Outcome outcome;
-  if (timeout_ns == kArm) {
-    outcome = state.run(timeout_ns, [&] { return look() ? Outcome::done : Outcome::would_wait; });
-  } else if (state.begin(); timeout_ns == 0) {
-    outcome = state.worker.wait_until(look, Wait::none());
-  } else {
-    outcome = state.worker.wait_until(
-        [&] { return look() || state.interrupted.load(std::memory_order_acquire); },
-        wait_of(timeout_ns));
-    if (outcome == Outcome::done && !is_true) outcome = Outcome::would_wait;
-  }
-  if (outcome == Outcome::failed && state.refused.ok()) state.refused = state.worker.status();
-  if (env->ExceptionCheck() == JNI_TRUE) return 0;
-  return result(outcome, [&] { return found.worker->refused; });
+  if (found.worker == nullptr) return session_closed();
+  found.worker->enter();
+  const faro_outcome outcome =
+      found.worker->wait(timeout_ns, [&] { return holds(env, condition); });
+  return env->ExceptionCheck() == JNI_TRUE ? 0 : answer(outcome);
 }
 
 // Done, or would_wait: then ReadyWatch.complete will be called.
 jint arm(JNIEnv* env, jclass, jlong session, jint worker, jobject progress) {
   const Found found = find(session, worker);
-  if (found.worker == nullptr) return closed();
+  if (found.worker == nullptr) return session_closed();
   found.worker->enter();
-  const Outcome outcome =
-      found.worker->worker.arm([&] { return holds(env, progress); }, Progress::turn);
-  if (env->ExceptionCheck() == JNI_TRUE) return 0;
-  return result(outcome, [&] { return found.worker->worker.status(); });
+  auto turn = [&] { return holds(env, progress); };
+  const faro_outcome outcome =
+      faro_worker_arm(found.worker->handle, call<decltype(turn)>, &turn, FARO_PROGRESS_TURN);
+  return env->ExceptionCheck() == JNI_TRUE ? 0 : answer(outcome);
 }
 
 // `code` 0: well; else what failed, with `text` to tell it.
 jint end_query(JNIEnv* env, jclass, jlong session, jint worker, jlong counter, jlong incarnation,
                jint issuer, jint code, jbyteArray text, jlong timeout_ns) {
   const Found found = find(session, worker);
-  if (found.worker == nullptr) return closed();
-  QueryId query;
-  query.counter = static_cast<uint64_t>(counter);
-  query.incarnation = static_cast<uint64_t>(incarnation);
-  query.issuer = static_cast<uint32_t>(issuer);
-  const Status failure =
-      code == 0 ? Status::Ok() : Status(static_cast<Code>(code), text_of(env, text));
-  Status cause;
-  const Outcome outcome = found.worker->run(timeout_ns, [&] {
-    const Outcome ended = found.worker->worker.end_query(query, failure, Wait::none());
-    if (ended == Outcome::failed) cause = found.worker->worker.status();
-    return ended;
-  });
-  return result(outcome, [&] { return cause.ok() ? found.worker->refused : cause; });
+  if (found.worker == nullptr) return session_closed();
+  const faro_query_id query = query_of(counter, incarnation, issuer);
+  const std::string message = code == 0 ? std::string() : text_of(env, text);
+  return answer(found.worker->run(timeout_ns, [&] {
+    return faro_worker_end_query(found.worker->handle, &query, code, message.c_str(),
+                                 FARO_WAIT_NONE);
+  }));
 }
 
 void wake(JNIEnv*, jclass, jlong session, jint worker) {
   if (const Found found = find(session, worker); found.worker != nullptr)
-    found.worker->worker.wake();
+    (void)faro_worker_wake(found.worker->handle);
 }
 
 void interrupt(JNIEnv*, jclass, jlong session, jint worker) {

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/over_fork.h"
-#include "faro/detail/threads.h"
+#include "faro/detail/unloading.h"
 
 namespace faro::base {
 namespace {

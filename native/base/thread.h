@@ -14,7 +14,7 @@ namespace faro::base {
 Result<std::thread> start_thread(const char* name, std::function<void()> body);
 
 /// Starts a thread, as start_thread does, that nobody waits for: it ends by itself, or with the
-/// process. It counts in faro/detail/threads.h. Errors: system_error, naming the thread.
+/// process. It counts in faro/detail/unloading.h. Errors: system_error, naming the thread.
 Status start_detached(const char* name, std::function<void()> body);
 /// For a thread that start_thread has started and that is about to end: it destroys what held it.
 void detach_self(std::thread self);

@@ -8,6 +8,7 @@
 #include "c/handles.h"
 #include "faro/hash.h"
 #include "faro/log.h"
+#include "transport/plugin/plugin_loader.h"
 
 using namespace faro::c;
 using faro::Code;
@@ -96,6 +97,30 @@ faro_code faro_config_get(faro_config* config, const char* name, const char** va
     *value = config->told.c_str();
     return Status::Ok();
   });
+}
+
+faro_code faro_config_list(faro_tell_setting tell, void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(tell, "tell"));
+    for (const faro::SettingInfo& info : faro::Config::table()) {
+      const std::string name(info.name);
+      const std::string default_value(info.default_value);
+      const std::string help(info.help);
+      const faro_setting told{sizeof told, FARO_ABI_VERSION, name.c_str(), default_value.c_str(),
+                              help.c_str()};
+      tell(context, &told);
+    }
+    return Status::Ok();
+  });
+}
+
+int32_t faro_has_loaded(const char* path) {
+  bool has_loaded = false;
+  coded([&] {
+    has_loaded = path != nullptr && faro::transport::plugin::has_loaded(path);
+    return Status::Ok();
+  });
+  return has_loaded ? 1 : 0;
 }
 
 // --- cancellation

@@ -12,7 +12,6 @@
 #include "c/errors.h"
 #include "c/handles.h"
 #include "c/sized.h"
-#include "faro/c_handles.h"
 
 using namespace faro::c;
 using faro::ChannelAcceptance;
@@ -33,10 +32,6 @@ using faro::WakeFor;
 faro_endpoint::faro_endpoint(std::unique_ptr<Endpoint> opened) : endpoint(std::move(opened)) {
   for (uint32_t index = 0; index < endpoint->poller_count(); ++index)
     pollers.push_back({endpoint->poller(index)});
-}
-
-faro_endpoint* faro::handle_of(std::unique_ptr<Endpoint> endpoint) {
-  return new faro_endpoint(std::move(endpoint));
 }
 
 namespace {
@@ -114,17 +109,8 @@ Status check_reasons(int32_t wake_for) {
                 "wake_for is not one of 0 … 3: " + std::to_string(wake_for));
 }
 
-faro_channel_traffic told_of(const faro::ChannelTraffic& traffic) {
-  return {traffic.frames_sent,
-          traffic.bytes_sent,
-          traffic.transfers,
-          traffic.no_room,
-          traffic.frames_received,
-          traffic.bytes_received,
-          traffic.read_notifications,
-          traffic.unreleased_bytes,
-          traffic.mended};
-}
+static_assert(sizeof(faro::ChannelTraffic) == sizeof(faro_ring_traffic) + sizeof(uint64_t),
+              "no counter is left out");
 
 faro_endpoint_metrics told_of(const faro::EndpointMetrics& metrics) {
   faro_endpoint_metrics told{};
@@ -138,7 +124,8 @@ faro_endpoint_metrics told_of(const faro::EndpointMetrics& metrics) {
   told.events = metrics.events;
   told.waits = metrics.waits;
   told.sleeps = metrics.sleeps;
-  told.all = told_of(metrics.all);
+  told.all = traffic_of(metrics.all);
+  told.mended = metrics.all.mended;
   return told;
 }
 
@@ -151,7 +138,8 @@ faro_channel_metrics told_of(const faro::ChannelMetrics& channel) {
   told.peer = channel.peer.c_str();
   told.address = channel.address.c_str();
   told.transport = channel.transport.c_str();
-  told.traffic = told_of(channel.traffic);
+  told.traffic = traffic_of(channel.traffic);
+  told.mended = channel.traffic.mended;
   return told;
 }
 
@@ -191,7 +179,7 @@ faro_code faro_endpoint_open(const faro_config* config, const faro_endpoint_spec
     FARO_RETURN_IF_ERROR(spec_of(spec, asked));
     Result<std::unique_ptr<Endpoint>> opened = Endpoint::open(config->config, std::move(asked));
     if (!opened.ok()) return opened.status();
-    *endpoint = faro::handle_of(std::move(*opened));
+    *endpoint = new faro_endpoint(std::move(*opened));
     return Status::Ok();
   });
 }

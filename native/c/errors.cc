@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "base/return_if_error.h"
 #include "c/sized.h"
 #include "c/thread_value.h"
-#include "faro/c_handles.h"
 
 namespace faro::c {
 namespace {
 
 const Status kNoMemory(Code::resource_limit, "the process has no memory left for this call");
 const Status kUnexpected(Code::internal_error, "an exception was thrown in a call");
-
-const Status kNone;
 
 ThreadValue<Status> last;
 
@@ -26,9 +24,11 @@ faro_code remember(Status status) noexcept {
   if (!status.ok()) last.set(std::move(status));
   return code;
 }
-const Status& last_failure() noexcept {
-  const Status* const failure = last.get();
-  return failure == nullptr ? kNone : *failure;
+Status read_failure(faro_code code, const char* message, Status& failure) {
+  if (code_name(static_cast<Code>(code)) == "unknown")
+    return Status(Code::invalid_argument, "there is no code " + std::to_string(code));
+  failure = Status(static_cast<Code>(code), message == nullptr ? "" : message);
+  return Status::Ok();
 }
 
 faro_outcome Answer::tell() && noexcept {
@@ -45,18 +45,12 @@ Result<Wait> wait_of(int64_t wait_ns) {
 
 }  // namespace faro::c
 
-namespace faro {
-
-void remember_failure(Status status) noexcept { (void)c::remember(std::move(status)); }
-const Status& last_failure() noexcept { return c::last_failure(); }
-
-}  // namespace faro
-
 using namespace faro::c;
 
 faro_code faro_last_error(faro_error* error) {
   if (error == nullptr || error->size < kLeastSize) return FARO_CODE_INVALID_ARGUMENT;
-  const faro::Status& failure = last_failure();
+  const faro::Status* const has_failed = last.get();
+  const faro::Status failure = has_failed == nullptr ? faro::Status() : *has_failed;
   faro_error told{};
   told.code = static_cast<faro_code>(failure.code());
   told.category = static_cast<faro_category>(failure.category());
@@ -70,4 +64,18 @@ faro_code faro_last_error(faro_error* error) {
       failure.ok() ? "" : failure.message().data();  // of a std::string: it ends with a zero
   fill(*error, told);
   return FARO_CODE_OK;
+}
+
+faro_code faro_set_last_error(const faro_error* error) {
+  return coded([&]() -> faro::Status {
+    faro_error given;
+    FARO_RETURN_IF_ERROR(read(error, "error", given));
+    faro::Status failure;
+    FARO_RETURN_IF_ERROR(read_failure(given.code, given.message, failure));
+    if (given.has_node != 0) failure = failure.of_node(given.node);
+    if (given.has_query != 0) failure = failure.of_query(query_of(given.query));
+    if (given.has_stage != 0) failure = failure.of_stage(given.stage);
+    remember(std::move(failure));
+    return faro::Status::Ok();
+  });
 }

@@ -17,7 +17,10 @@ namespace faro::c {
 /// Remembers a failure for faro_last_error; an ok status changes nothing.
 /// Threads: any; it is the calling thread's.
 faro_code remember(Status status) noexcept;
-const Status& last_failure() noexcept;
+
+/// The failure that a caller has told of: ok for FARO_CODE_OK. `message`: null for an empty one.
+/// Errors: invalid_argument if there is no such code.
+Status read_failure(faro_code code, const char* message, Status& failure);
 
 /// Made beforehand, for when there is no memory to say so.
 const Status& no_memory() noexcept;

@@ -10,7 +10,6 @@
 #include "c/handles.h"
 #include "c/shuffle_metrics.h"
 #include "c/sized.h"
-#include "faro/c_handles.h"
 #include "faro/nodes.h"
 #include "node/session_access.h"
 
@@ -55,14 +54,47 @@ ListeningSocket take(faro_listening_socket& socket) {
 
 Result<faro_session*> handle_of(Result<std::unique_ptr<Session>> session) {
   if (!session.ok()) return session.status();
-  return faro::handle_of(std::move(*session));
+  return new faro_session(std::move(*session));
+}
+
+// No counter is left out below.
+static_assert(sizeof(faro::LaneMetrics) == 2 * sizeof(uint32_t) + sizeof(faro_ring_traffic));
+static_assert(sizeof(faro::LinkMetrics) - 2 * sizeof(uint64_t) - sizeof(std::string) ==
+              sizeof(faro_link_metrics) - offsetof(faro_link_metrics, traffic));
+static_assert(sizeof(faro::SessionMetrics) - 4 * sizeof(std::vector<faro::LaneMetrics>) ==
+              sizeof(faro_session_metrics) - kLeastSize);
+
+faro_link_metrics told_of(const faro::LinkMetrics& link) {
+  return {sizeof(faro_link_metrics),
+          FARO_ABI_VERSION,
+          link.node,
+          link.connected ? 1u : 0u,
+          link.transport.c_str(),
+          traffic_of(link),
+          link.posts,
+          link.writes,
+          link.notifications,
+          link.credit_returns,
+          link.signalled_posts,
+          link.completions,
+          link.network_events};
+}
+
+faro_lane_metrics told_of(const faro::LaneMetrics& lane) {
+  return {sizeof(faro_lane_metrics), FARO_ABI_VERSION, lane.sender, lane.receiver,
+          traffic_of(lane)};
+}
+
+template <typename Metrics, typename Tell>
+void tell_each(const std::vector<Metrics>& all, Tell tell, void* context) {
+  if (tell == nullptr) return;
+  for (const Metrics& each : all) {
+    const auto told = told_of(each);
+    tell(context, &told);
+  }
 }
 
 }  // namespace
-
-faro_session* faro::handle_of(std::unique_ptr<Session> session) {
-  return new faro_session(std::move(session));
-}
 
 // --- listening socket
 
@@ -307,7 +339,9 @@ faro_code faro_session_listen(faro_session* session, const faro_session_listener
   });
 }
 
-faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics) {
+faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics,
+                                    faro_tell_link tell_link, faro_tell_lane tell_lane,
+                                    void* context) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(session, "session"));
     FARO_RETURN_IF_ERROR(need_struct(metrics, "metrics"));
@@ -320,6 +354,8 @@ faro_code faro_session_read_metrics(const faro_session* session, faro_session_me
     told.queries_running = now.queries_running;
     told.queries_failed = now.queries_failed;
     fill(*metrics, told);
+    tell_each(now.links, tell_link, context);
+    tell_each(now.lanes, tell_lane, context);
     return Status::Ok();
   });
 }

@@ -24,6 +24,15 @@ inline faro_query_id query_of(const QueryId& query) noexcept {
   return std::bit_cast<faro_query_id>(query);
 }
 
+/// The counters of rings among those of a lane, link or channel.
+template <typename Metrics>
+faro_ring_traffic traffic_of(const Metrics& metrics) noexcept {
+  return {metrics.frames_sent,        metrics.bytes_sent,
+          metrics.transfers,          metrics.no_room,
+          metrics.frames_received,    metrics.bytes_received,
+          metrics.read_notifications, metrics.unreleased_bytes};
+}
+
 /// Errors: invalid_argument if there is no struct of the caller's, or it is too small to say its size.
 template <typename Struct>
 Status need_struct(const Struct* of_caller, const char* name) {

@@ -1,5 +1,6 @@
 // What faro/c.h says of workers.
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -34,13 +35,6 @@ Result<ShuffleSpec> spec_of(const faro_shuffle_spec* of_caller) {
   spec.receivers.assign(given.receivers, given.receivers + given.receiver_count);
   if (given.format != nullptr) spec.format = given.format;
   return spec;
-}
-
-Status failure_of(faro_code code, const char* message, Status& failure) {
-  if (faro::code_name(static_cast<Code>(code)) == "unknown")
-    return Status(Code::invalid_argument, "there is no code " + std::to_string(code));
-  failure = Status(static_cast<Code>(code), message == nullptr ? "" : message);
-  return Status::Ok();
 }
 
 }  // namespace
@@ -94,11 +88,15 @@ faro_code faro_worker_ready_descriptor(faro_worker* worker, int32_t* descriptor)
   });
 }
 
-faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* context) {
+faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* context,
+                               faro_forget forget) {
   return coded([&]() -> Status {
+    const std::shared_ptr<void> kept(context, [forget](void* unused) {
+      if (forget != nullptr) forget(unused);
+    });
     FARO_RETURN_IF_ERROR(need(worker, "worker"));
     FARO_RETURN_IF_ERROR(need(ready, "ready"));
-    return worker->worker.on_ready([ready, context] { ready(context); });
+    return worker->worker.on_ready([ready, kept] { ready(kept.get()); });
   });
 }
 
@@ -122,7 +120,7 @@ faro_outcome faro_worker_end_query(faro_worker* worker, const faro_query_id* que
     const Result<Wait> wait = wait_of(wait_ns);
     if (!wait.ok()) return wait.status();
     Status why;
-    FARO_RETURN_IF_ERROR(failure_of(failure, message, why));
+    FARO_RETURN_IF_ERROR(read_failure(failure, message, why));
     return {worker->worker.end_query(query_of(*query), why, *wait), worker->worker};
   });
 }
@@ -142,6 +140,9 @@ faro_code faro_worker_take_ownership(faro_worker* worker) {
     return Status::Ok();
   });
 }
+
+static_assert(sizeof(faro::WorkerMetrics) == sizeof(faro_worker_metrics) - sizeof(uint64_t),
+              "no counter is left out");
 
 faro_code faro_worker_read_metrics(const faro_worker* worker, faro_worker_metrics* metrics) {
   return coded([&]() -> Status {

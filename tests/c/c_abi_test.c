@@ -195,6 +195,10 @@ static void refuses_nulls(void) {
   CHECK(faro_last_error(NULL) == invalid);
   faro_error error = {0};
   CHECK(faro_last_error(&error) == invalid);
+  REFUSED(faro_set_last_error(NULL), invalid);
+  REFUSED(faro_set_last_error(&error), invalid);
+  error = (faro_error){.size = sizeof error, .code = 12345};
+  REFUSED(faro_set_last_error(&error), invalid);
   REFUSED(faro_log_set_level(99), invalid);
   REFUSED(faro_config_set(NULL, "ring.bytes", "1"), invalid);
   CHECK(strstr(last_message(), "config") != NULL);
@@ -217,6 +221,8 @@ static void refuses_nulls(void) {
   REFUSED(faro_config_get(config, NULL, &value), invalid);
   REFUSED(faro_config_get(config, "ring.bytes", NULL), invalid);
   REFUSED(faro_config_get(config, "ring.byte", &value), FARO_CODE_CONFIG_INVALID);
+  REFUSED(faro_config_list(NULL, NULL), invalid);
+  CHECK(faro_has_loaded(NULL) == 0);
   OK(faro_config_set(config, "ring.bytes", "64KiB"));
   OK(faro_config_get(config, "ring.bytes", &value));
   CHECK(strcmp(value, "65536") == 0 || strcmp(value, "64KiB") == 0);
@@ -238,7 +244,7 @@ static void refuses_nulls(void) {
   REFUSED(faro_session_await_node(NULL, 0, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_session_await_node_async(NULL, 0, NULL, FARO_WAIT_NONE, done, NULL), invalid);
   REFUSED(faro_session_listen(NULL, NULL), invalid);
-  REFUSED(faro_session_read_metrics(NULL, NULL), invalid);
+  REFUSED(faro_session_read_metrics(NULL, NULL, NULL, NULL, NULL), invalid);
   REFUSED(faro_session_close(NULL), invalid);
   REFUSED(faro_session_close_async(NULL, done, NULL), invalid);
   CHECK(faro_worker_number(NULL) == UINT32_MAX);
@@ -246,7 +252,7 @@ static void refuses_nulls(void) {
   FAILED(faro_worker_wait_until(NULL, never, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_wake(NULL), invalid);
   REFUSED(faro_worker_ready_descriptor(NULL, &flag), invalid);
-  REFUSED(faro_worker_on_ready(NULL, NULL, NULL), invalid);
+  REFUSED(faro_worker_on_ready(NULL, NULL, NULL, NULL), invalid);
   FAILED(faro_worker_arm(NULL, never, NULL, FARO_PROGRESS_TURN), invalid);
   FAILED(faro_worker_end_query(NULL, &query, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_release_ownership(NULL), invalid);
@@ -395,12 +401,15 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   CHECK(faro_worker_wait_until(worker, never, NULL, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
   CHECK(faro_worker_wait_until(worker, never, NULL, 1) == FARO_OUTCOME_DEADLINE);
   REFUSED(faro_worker_ready_descriptor(worker, NULL), invalid);
-  REFUSED(faro_worker_on_ready(worker, NULL, NULL), invalid);
+  REFUSED(faro_worker_on_ready(worker, NULL, NULL, NULL), invalid);
   FAILED(faro_worker_arm(worker, NULL, NULL, FARO_PROGRESS_TURN), invalid);
   FAILED(faro_worker_arm(worker, never, NULL, 99), invalid);
   FAILED(faro_worker_arm(worker, never, NULL, FARO_PROGRESS_TURN),
          FARO_CODE_WRONG_STATE); /* no way to tell it */
   REFUSED(faro_session_listen(session, NULL), invalid);
+  faro_session_metrics metrics = {0};
+  REFUSED(faro_session_read_metrics(session, NULL, NULL, NULL, NULL), invalid);
+  REFUSED(faro_session_read_metrics(session, &metrics, NULL, NULL, NULL), invalid); /* no size */
   FAILED(faro_worker_end_query(worker, NULL, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(worker, &cluster->query, 12345, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(worker, &cluster->query, FARO_CODE_OK, NULL, negative), invalid);
@@ -629,13 +638,100 @@ static void send_both(struct cluster* cluster, int node) {
   end_query(cluster, node);
 }
 
+/* What node 0 tells of its links, and of the lanes that these have. */
+struct carried {
+  faro_link_metrics links[kNodes];
+  uint32_t link_count, lane_count;
+  uint64_t frames_sent[kNodes], frames_received[kNodes]; /* by lanes to and from each worker */
+};
+static void count_link(void* context, const faro_link_metrics* link) {
+  struct carried* carried = context;
+  CHECK(carried->link_count < kNodes && link->size == sizeof *link &&
+        link->version == FARO_ABI_VERSION);
+  CHECK(strcmp(link->transport, link->node == 0 ? "local" : "shm") == 0);
+  carried->links[carried->link_count++] = *link;
+}
+static void count_lane(void* context, const faro_lane_metrics* lane) {
+  struct carried* carried = context;
+  CHECK(lane->size == sizeof *lane && lane->version == FARO_ABI_VERSION);
+  CHECK(lane->sender == 0 || lane->receiver == 0);
+  ++carried->lane_count;
+  carried->frames_sent[lane->receiver] += lane->traffic.frames_sent;
+  carried->frames_received[lane->sender] += lane->traffic.frames_received;
+}
+
 static void carries_rows_between_two_sessions(void) {
   struct cluster cluster = open_cluster();
   on_workers(&cluster, send_both);
   faro_session_metrics metrics = {.size = sizeof metrics};
-  OK(faro_session_read_metrics(cluster.sessions[0], &metrics));
+  OK(faro_session_read_metrics(cluster.sessions[0], &metrics, NULL, NULL, NULL));
   CHECK(metrics.queries_failed == 0 && metrics.version == FARO_ABI_VERSION);
+  struct carried carried = {0};
+  OK(faro_session_read_metrics(cluster.sessions[0], &metrics, count_link, count_lane, &carried));
+  CHECK(carried.link_count == kNodes && carried.lane_count == 2 * kNodes);
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    const faro_link_metrics* link = &carried.links[node];
+    CHECK(link->node == node && link->connected == 1 && link->traffic.bytes_sent > 0);
+    CHECK(link->traffic.frames_sent > 0 && link->traffic.frames_received > 0);
+    CHECK(link->traffic.frames_sent == carried.frames_sent[node] &&
+          link->traffic.frames_received == carried.frames_received[node]);
+  }
   close_cluster(&cluster);
+}
+
+/* --- tells_settings_and_failures */
+
+struct settings {
+  faro_config* config;
+  int count;
+  int has_ring_bytes;
+};
+static void expect_setting(void* context, const faro_setting* setting) {
+  struct settings* settings = context;
+  const char* value = NULL;
+  CHECK(setting->size == sizeof *setting && setting->version == FARO_ABI_VERSION);
+  OK(faro_config_get(settings->config, setting->name, &value));
+  CHECK(setting->default_value != NULL && strlen(setting->help) > 0);
+  ++settings->count;
+  if (strcmp(setting->name, "ring.bytes") != 0) return;
+  ++settings->has_ring_bytes;
+  CHECK(strcmp(setting->default_value, value) == 0);
+}
+
+static void tells_settings_and_failures(void) {
+  struct settings settings = {faro_config_create(), 0, 0};
+  OK(faro_config_list(expect_setting, &settings));
+  CHECK(settings.count > 30 && settings.has_ring_bytes == 1);
+  faro_config_destroy(settings.config);
+  CHECK(faro_has_loaded("/nowhere/libfaro_verbs.so") == 0);
+
+  char message[] = "of another thread";
+  faro_error failure = {.size = sizeof failure,
+                        .code = FARO_CODE_PEER_LOST,
+                        .has_node = 1,
+                        .has_query = 1,
+                        .has_stage = 1,
+                        .node = 3,
+                        .stage = 5,
+                        .query = {.counter = 7, .incarnation = 9, .issuer = 2},
+                        .message = message};
+  OK(faro_set_last_error(&failure));
+  memset(message, 'x', sizeof message - 1);
+  faro_error last = last_error();
+  CHECK(last.code == FARO_CODE_PEER_LOST && last.category == FARO_CATEGORY_PEER);
+  CHECK(last.has_node == 1 && last.node == 3 && last.has_stage == 1 && last.stage == 5);
+  CHECK(last.has_query == 1 && last.query.counter == 7 && last.query.incarnation == 9 &&
+        last.query.issuer == 2);
+  CHECK(strcmp(last.message, "of another thread") == 0);
+  failure.code = FARO_CODE_OK; /* changes nothing */
+  OK(faro_set_last_error(&failure));
+  CHECK(last_error().code == FARO_CODE_PEER_LOST);
+  failure.code = FARO_CODE_CLOSED;
+  failure.size = offsetof(faro_error, has_node); /* knows a code alone */
+  OK(faro_set_last_error(&failure));
+  last = last_error();
+  CHECK(last.code == FARO_CODE_CLOSED && last.has_node == 0 && last.has_query == 0 &&
+        last.has_stage == 0 && strcmp(last.message, "") == 0);
 }
 
 /* --- writes_rows_in_place */
@@ -940,7 +1036,11 @@ static int32_t receive(void* context) {
   OK(faro_batch_release(turn->batch));
   return 1;
 }
-static void ready(void* context) { done(context, FARO_CODE_OK); }
+static struct readiness {
+  struct answer ready, forgotten;
+} readiness[kNodes] = {{NO_ANSWER, NO_ANSWER}, {NO_ANSWER, NO_ANSWER}};
+static void ready(void* context) { done(&((struct readiness*)context)->ready, FARO_CODE_OK); }
+static void forget(void* context) { done(&((struct readiness*)context)->forgotten, FARO_CODE_OK); }
 
 /* Worker 0 is woken by its descriptor, worker 1 by a callback. */
 static void receive_by_events(struct cluster* cluster, int node) {
@@ -949,14 +1049,16 @@ static void receive_by_events(struct cluster* cluster, int node) {
   for (uint64_t row = 0; row < 1000; ++row)
     DONE(faro_sender_send(turn.shuffle, (uint32_t)(row % kNodes), &row, sizeof row,
                           FARO_WAIT_FOREVER));
-  struct answer answer = NO_ANSWER;
+  struct readiness* own = &readiness[node];
   int32_t descriptor = -1;
   if (node == 0) {
     OK(faro_worker_ready_descriptor(worker, &descriptor));
-    REFUSED(faro_worker_on_ready(worker, ready, &answer), FARO_CODE_WRONG_STATE);
+    REFUSED(faro_worker_on_ready(worker, ready, own, forget), FARO_CODE_WRONG_STATE);
   } else {
-    OK(faro_worker_on_ready(worker, ready, &answer));
+    OK(faro_worker_on_ready(worker, ready, own, forget));
+    OK(faro_worker_on_ready(worker, ready, own, forget)); /* takes the place of the first */
   }
+  OK(await(&own->forgotten));
   DONE(faro_sender_finish(turn.shuffle, FARO_WAIT_FOREVER));
   while (turn.over == 0) {
     const faro_outcome outcome = faro_worker_arm(worker, receive, &turn, FARO_PROGRESS_TURN);
@@ -966,7 +1068,7 @@ static void receive_by_events(struct cluster* cluster, int node) {
       struct pollfd event = {descriptor, POLLIN, 0};
       CHECK(poll(&event, 1, 30000) == 1);
     } else {
-      OK(await(&answer));
+      OK(await(&own->ready));
     }
   }
   CHECK(turn.received == 1000);
@@ -978,7 +1080,10 @@ static void receive_by_events(struct cluster* cluster, int node) {
 static void wakes_event_loops(void) {
   struct cluster cluster = open_cluster();
   on_workers(&cluster, receive_by_events);
+  CHECK(readiness[1].forgotten.count == 0); /* its session is open */
   close_cluster(&cluster);
+  OK(await(&readiness[1].forgotten));
+  CHECK(readiness[0].forgotten.count == 0);
 }
 
 /* --- tells_of_nodes_and_queries */
@@ -1620,6 +1725,7 @@ int main(int argc, char** argv) {
   } cases[] = {{"refuses_misuse", refuses_misuse},
                {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
+               {"tells_settings_and_failures", tells_settings_and_failures},
                {"writes_rows_in_place", writes_rows_in_place},
                {"tells_why_a_query_failed", tells_why_a_query_failed},
                {"opens_and_closes_without_waiting", opens_and_closes_without_waiting},

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/over_fork.h"
-#include "faro/c_handles.h"
+#include "faro/c.h"
 #include "faro/log.h"
 #include "support/burst.h"
 #include "support/session_cluster.h"
@@ -160,8 +160,11 @@ TEST_P(EndpointInAForkedChild, leaves_room_for_one_of_the_childs_own) {
 TEST(HandlesOfC, of_a_forked_child_may_be_destroyed) {
   Config config;
   ASSERT_TRUE(is_ok(config.set("transport", "tcp")));
-  faro_endpoint* const server =
-      handle_of(std::move(*Endpoint::open(config, EndpointSpec{.name = "server"})));
+  faro_config* const config_of_c = faro_config_create();
+  faro_config_set(config_of_c, "transport", "tcp");
+  faro_endpoint* server = nullptr;
+  ASSERT_EQ(faro_endpoint_open(config_of_c, nullptr, &server), FARO_CODE_OK);
+  faro_config_destroy(config_of_c);
   expect_in_child([&] {
     faro_endpoint_close(server);
     faro_endpoint_destroy(server);

@@ -26,8 +26,7 @@ SKIPPED_FOLDERS = {"build", "target", "test"}
 HEADERS = "native/include/faro/"
 # Public headers that are not about sessions, workers and shuffles: values that these take and return, and the ABI of C.
 OTHER_HEADERS = {
-    "c.h", "c_handles.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h",
-    "status.h", "wait.h",
+    "c.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h", "wait.h",
 }
 # What is counted by itself, by header.
 APART = {"endpoint.h": "channel_functions", "nodes.h": "node_functions"}

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "c/handles.h"
 #include "faro/c.h"
-#include "faro/c_handles.h"
 #include "support/child.h"
 #include "support/query_end.h"
 #include "support/session_cluster.h"
@@ -75,7 +75,7 @@ class WaitingWorker : public testing::TestWithParam<Case> {
     session_ = &(*cluster_)[0];
     worker_ = &session_->worker(0);
     query_ = session_->begin_query();
-    handle_ = handle_of(std::move(cluster_->session(0)));
+    handle_ = new faro_session(std::move(cluster_->session(0)));
     ASSERT_EQ(faro_session_worker(handle_, 0, &c_worker_), FARO_CODE_OK);
   }
   void TearDown() override { faro_session_destroy(handle_); }

@@ -25,7 +25,8 @@
  * FARO_ABI_VERSION to `version`. Of a struct that it reads, fields behind `size` count as zero, the
  * default, and fields that it does not know have to be zero; `version` is not looked at. Only
  * values that will never grow, or whose distance is told, are without these two: faro_query_id,
- * faro_cursor, faro_ring, faro_channel_id, faro_channel_event and faro_channel_claim.
+ * faro_ring_traffic, faro_sent_metrics, faro_received_metrics, faro_cursor, faro_ring,
+ * faro_channel_id, faro_channel_event and faro_channel_claim.
  *
  * Errors. Calls that may wait for rows or for room answer a faro_outcome, others a faro_code,
  * FARO_CODE_OK for success. After FARO_OUTCOME_FAILED and after every other code, faro_last_error
@@ -153,6 +154,11 @@ typedef struct faro_error {
  * answers INVALID_ARGUMENT if `error` is null or too small, and leaves the failure as it is.
  * Threads: any. Blocks: never. */
 faro_code faro_last_error(faro_error* error);
+/* Makes `error` the calling thread's last failure, with a copy of its message: for a binding that
+ * refuses a call itself, or tells a failure on another thread than the one it came on.
+ * FARO_CODE_OK changes nothing; `category` follows from the code. A null message is an empty one.
+ * Threads: any. Blocks: never. Errors: invalid_argument (no such code). */
+faro_code faro_set_last_error(const faro_error* error);
 
 /* The name of a code as codes.def has it, such as "peer_lost"; "unknown" for another number.
  * Threads: any. */
@@ -213,6 +219,22 @@ faro_code faro_config_load_environment(faro_config* config);
 /* The value as text, valid until the next call with this config. Errors: config_invalid if there is
  * no such setting. */
 faro_code faro_config_get(faro_config* config, const char* name, const char** value);
+
+/* One setting that there is. Texts are never null. */
+typedef struct faro_setting {
+  uint32_t size;
+  uint32_t version;
+  const char* name;          /* such as "ring.bytes" */
+  const char* default_value; /* as text */
+  const char* help;
+} faro_setting;
+/* It is told one setting, which is valid until it returns. */
+typedef void (*faro_tell_setting)(void* context, const faro_setting* setting);
+/* Tells of every setting, in the order of their table, before this call returns. Threads: any. */
+faro_code faro_config_list(faro_tell_setting tell, void* context);
+/* Answers 1 if a transport was loaded from this path (verbs.module), else 0. One that was loaded is
+ * in use, also when the path is gone. Threads: any. */
+int32_t faro_has_loaded(const char* path);
 
 /* --- Cancellation of calls that wait, as faro/cancellation.h */
 
@@ -362,7 +384,51 @@ typedef struct faro_session_metrics {
   uint64_t queries_running;
   uint64_t queries_failed;
 } faro_session_metrics;
-faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics);
+/* What rings have carried, either way: of lanes, or of channels. It is a plain value, without
+ * `size`: it never grows. */
+typedef struct faro_ring_traffic {
+  uint64_t frames_sent;
+  uint64_t bytes_sent;
+  uint64_t transfers;
+  uint64_t no_room;
+  uint64_t frames_received;
+  uint64_t bytes_received;
+  uint64_t read_notifications;
+  uint64_t unreleased_bytes;
+} faro_ring_traffic;
+/* The link with one node; faro::LinkMetrics says what each counts. */
+typedef struct faro_link_metrics {
+  uint32_t size;
+  uint32_t version;
+  uint32_t node;
+  uint32_t connected;    /* 1 or 0 */
+  const char* transport; /* "shm", "tcp", "verbs"; "local" for the own node */
+  faro_ring_traffic traffic;
+  uint64_t posts;
+  uint64_t writes;
+  uint64_t notifications;
+  uint64_t credit_returns;
+  uint64_t signalled_posts;
+  uint64_t completions;
+  uint64_t network_events;
+} faro_link_metrics;
+/* The lane from one worker to another; one of them, or both, are of this node. */
+typedef struct faro_lane_metrics {
+  uint32_t size;
+  uint32_t version;
+  uint32_t sender;   /* number of the worker */
+  uint32_t receiver; /* number of the worker */
+  faro_ring_traffic traffic;
+} faro_lane_metrics;
+/* They are told the metrics of one link, or of one lane, which are valid until they return. */
+typedef void (*faro_tell_link)(void* context, const faro_link_metrics* metrics);
+typedef void (*faro_tell_lane)(void* context, const faro_lane_metrics* metrics);
+/* Reads what the session has counted, and tells, before this call returns, what each of its links
+ * and lanes has. `tell_link`, `tell_lane`: null to hear nothing of these. Its workers:
+ * faro_worker_read_metrics. */
+faro_code faro_session_read_metrics(const faro_session* session, faro_session_metrics* metrics,
+                                    faro_tell_link tell_link, faro_tell_lane tell_lane,
+                                    void* context);
 
 /* What a shuffle has sent to one receiver, and received from one sender: faro::SentMetrics and
  * faro::ReceivedMetrics say what each counts. Both are without `size`: faro_shuffle_metrics tells
@@ -479,7 +545,13 @@ faro_code faro_worker_ready_descriptor(faro_worker* worker, int32_t* descriptor)
 /* It is called when the worker should look again, from the session's readiness thread, and must not
  * block. */
 typedef void (*faro_ready)(void* context);
-faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* context);
+/* It is called when a context is not used any more, from any thread. */
+typedef void (*faro_forget)(void* context);
+/* Calls `ready` from now on, in place of the one before. `forget`: null, or called once with
+ * `context`, when no call of `ready` is under way and none comes any more: because another one has
+ * taken its place, the session is gone, or this call was refused. */
+faro_code faro_worker_on_ready(faro_worker* worker, faro_ready ready, void* context,
+                               faro_forget forget);
 
 /* What faro_worker_arm tries, as faro::Progress says: all that the worker could do, or one call
  * that is repeated until it is done, by a coroutine that does nothing else meanwhile. */
@@ -841,20 +913,7 @@ const char* faro_endpoint_address(const faro_endpoint* endpoint);
 uint32_t faro_endpoint_poller_count(const faro_endpoint* endpoint);
 /* The i-th poller, which the endpoint owns. Errors: invalid_argument (there is none). */
 faro_code faro_endpoint_poller(faro_endpoint* endpoint, uint32_t index, faro_poller** poller);
-/* What channels have carried: one, or many together. Counters are always on;
- * faro/endpoint_metrics.h says what each one counts. It is a plain value, without `size`: it never
- * grows. */
-typedef struct faro_channel_traffic {
-  uint64_t frames_sent;
-  uint64_t bytes_sent;
-  uint64_t transfers;
-  uint64_t no_room;
-  uint64_t frames_received;
-  uint64_t bytes_received;
-  uint64_t read_notifications;
-  uint64_t unreleased_bytes;
-  uint64_t mended;
-} faro_channel_traffic;
+/* What an endpoint has counted, always on; faro/endpoint_metrics.h says what each one counts. */
 typedef struct faro_endpoint_metrics {
   uint32_t size;
   uint32_t version;
@@ -868,7 +927,8 @@ typedef struct faro_endpoint_metrics {
   uint64_t events;
   uint64_t waits;
   uint64_t sleeps;
-  faro_channel_traffic all; /* of all channels, those that are no more included */
+  faro_ring_traffic all; /* of all channels, those that are no more included, as the next one */
+  uint64_t mended;
 } faro_endpoint_metrics;
 /* A channel that is open, or is being drained. */
 typedef struct faro_channel_metrics {
@@ -880,7 +940,8 @@ typedef struct faro_channel_metrics {
   const char* peer;      /* its faro_endpoint_spec.name; never null */
   const char* address;   /* where it listens, or connects from */
   const char* transport; /* "shm", "tcp", "verbs" */
-  faro_channel_traffic traffic;
+  faro_ring_traffic traffic;
+  uint64_t mended;
 } faro_channel_metrics;
 /* It is told the metrics of one channel, which are valid until it returns. */
 typedef void (*faro_tell_channel)(void* context, const faro_channel_metrics* metrics);

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <vector>
 
+#include "faro/detail/unloading.h"
+
 namespace faro::transport::plugin {
 namespace {
 
@@ -136,6 +138,8 @@ Result<std::unique_ptr<Transport>> load_verbs(const Request& request) {
 
 bool has_loaded(const std::string& path) { return Loaded::instance().has(path); }
 
-void unload() noexcept { Loaded::instance().close_all(); }
-
 }  // namespace faro::transport::plugin
+
+void faro::detail::prepare_to_unload() noexcept {
+  transport::plugin::Loaded::instance().close_all();
+}
