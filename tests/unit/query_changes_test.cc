@@ -317,6 +317,31 @@ TEST(QueryChanges, what_was_refused_is_told_to_nobody_else) {
   EXPECT_TRUE(cluster.wires[0][1].empty());
 }
 
+// A query is then marked as ended for the process that it names, though no process of that node is known.
+TEST(QueryChanges, rows_of_a_query_that_has_ended_are_not_kept_though_its_issuer_was_never_linked) {
+  QueryCluster cluster(3, true);
+  Table& here = cluster[1];
+  here.on_peer_lost(0, Status(Code::peer_lost, "node 0 was removed"));
+  here.on_node_removed(0);
+  here.on_node_added(0);
+  const QueryId id{5, 4000, 0, 0};
+  EXPECT_TRUE(is_ok(here.declare(id, {0, 2, 4})));
+  const auto query = cluster.use(1, id);
+  here.on_tick(10);
+  here.on_tick(10 + kTimeouts.link_ns);
+  expect_error(query->cause(), Code::peer_lost, {"node 0 was not linked"});
+  here.end(*query, 2);
+  EXPECT_EQ(here.running_count(), 0u);
+
+  EXPECT_EQ(here.hear(id, 2), nullptr);
+  expect_error(here.use(id).status(), Code::query_ended, {"0:5"});
+  EXPECT_NE(here.hear({5, 4001, 0, 0}, 2), nullptr) << "of another process";
+  here.on_peer_joined(0, 4000);
+  EXPECT_EQ(here.hear(id, 2), nullptr);
+  EXPECT_EQ(here.hear({7, 4001, 0, 0}, 2), nullptr) << "it will not come any more";
+  EXPECT_NE(here.hear({6, 4000, 0, 0}, 2), nullptr);
+}
+
 /// Node 1 knows node 0, which it is not linked with.
 class NotLinkedYet : public testing::Test {
  protected:

@@ -79,6 +79,11 @@ class ClusterView {
   bool is_of_this_life(const QueryId& id) const {
     return id.issuer < node_count() && id.incarnation == incarnation(id.issuer);
   }
+  /// Whether more may come of a query that has ended here: the process that has begun it is its
+  /// issuer, or is to come.
+  bool may_be_heard_of(const QueryId& id) const {
+    return is_of_this_life(id) || (is_to_come(id.issuer) && !is_parted(id.issuer));
+  }
   /// Whether its issuer is there, and the process that has begun it; or is to come, and may be.
   bool may_live(const QueryId& id) const;
   /// It is linked, or the own node.

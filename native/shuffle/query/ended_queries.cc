@@ -3,30 +3,43 @@
 #include <algorithm>
 #include <new>
 
+#include "base/planted.h"
+
 namespace faro::shuffle {
 
 bool EndedQueries::contains(const QueryId& id) const {
   const auto known = of_issuer_.find(id.issuer);
   if (known == of_issuer_.end()) return false;
-  return id.counter <= known->second.low_water || known->second.above.count(id.counter) != 0;
+  const Ended& ended = known->second;
+  const bool is_of_life =
+      ended.incarnation == id.incarnation || base::planted(base::Plant::kept_marks);
+  return is_of_life && (id.counter <= ended.low_water || ended.above.contains(id.counter));
+}
+
+EndedQueries::Ended& EndedQueries::of_life(const QueryId& id) {
+  Ended& ended = of_issuer_[id.issuer];
+  if (ended.incarnation != id.incarnation && !base::planted(base::Plant::kept_marks))
+    ended = Ended{};
+  ended.incarnation = id.incarnation;
+  return ended;
 }
 
 void EndedQueries::add(const QueryId& id) {
-  Ended& ended = of_issuer_[id.issuer];
+  Ended& ended = of_life(id);
   if (id.counter <= ended.low_water) return;
   ended.above.insert(id.counter);
   join(ended);
 }
 
 void EndedQueries::add_unverified(const QueryId& id) {
-  if (of_issuer_[id.issuer].above.size() < kUnverifiedLimit) add(id);
+  if (of_life(id).above.size() < kUnverifiedLimit) add(id);
 }
 
-void EndedQueries::raise(uint32_t issuer, uint64_t counter) {
-  Ended& ended = of_issuer_[issuer];
-  if (counter <= ended.low_water) return;
-  ended.low_water = counter;
-  ended.above.erase(ended.above.begin(), ended.above.upper_bound(counter));
+void EndedQueries::raise(const QueryId& id) {
+  Ended& ended = of_life(id);
+  if (id.counter <= ended.low_water) return;
+  ended.low_water = id.counter;
+  ended.above.erase(ended.above.begin(), ended.above.upper_bound(id.counter));
   join(ended);
 }
 

@@ -13,7 +13,7 @@
 
 namespace faro::shuffle {
 
-/// Marks are of the present incarnation of each issuer. Threads: under the table's lock.
+/// Marks are of one incarnation of each issuer, the last one of which a query was added. Threads: under the table's lock.
 class EndedQueries {
  public:
   /// Failures that are kept: some hundred bytes each, at most 2 KiB.
@@ -24,11 +24,9 @@ class EndedQueries {
   /// Adds a query that has ended on the word of the issuer alone: what is remembered above its mark
   /// has a limit.
   void add_unverified(const QueryId& id);
-  /// All queries of an issuer up to `counter` have ended.
-  void raise(uint32_t issuer, uint64_t counter);
+  /// The query and all that its issuer has begun before have ended.
+  void raise(const QueryId& id);
   uint64_t low_water(uint32_t issuer) const;
-  /// A new incarnation begins with none.
-  void forget(uint32_t issuer) { of_issuer_.erase(issuer); }
 
   /// A query is over, which workers of this node have used or not. Nothing is remembered if it went well, or if there is no
   /// memory for it.
@@ -43,6 +41,7 @@ class EndedQueries {
   static constexpr size_t kUnverifiedLimit = 65536;
 
   struct Ended {
+    uint64_t incarnation = 0;
     uint64_t low_water = 0;
     std::set<uint64_t> above;
   };
@@ -51,6 +50,8 @@ class EndedQueries {
     Status cause;
     bool was_used;
   };
+  /// Those of the incarnation that has begun it: another one begins with none.
+  Ended& of_life(const QueryId& id);
   static void join(Ended& ended);
   const Failure* find(const QueryId& id) const;
 

@@ -55,7 +55,7 @@ bool KnownQueries::can_live(const QueryId& id) const {
   // With an issuer that is gone it ended, too: nobody else would end it.
   if (id.counter == 0 || !cluster.may_live(id)) return false;
   if (id.issuer == cluster.own() && id.counter > begun_) return false;
-  return !cluster.is_of_this_life(id) || !context_.ended.contains(id);
+  return !context_.ended.contains(id);
 }
 
 Status KnownQueries::why_not(const QueryId& id) const {
@@ -74,7 +74,7 @@ Status KnownQueries::why_not(const QueryId& id) const {
   }
   if (!cluster.is_there(id.issuer) && !cluster.is_to_come(id.issuer))
     return cluster.loss(id.issuer).of_query(id);
-  if (!cluster.is_of_this_life(id)) {
+  if (!cluster.is_of_this_life(id) && !context_.ended.contains(id)) {
     return base::error(Code::peer_lost,
                        "query {} was begun by another process than the one that is {} now: it has "
                        "ended with it",
@@ -276,7 +276,7 @@ void KnownQueries::forget_if_over(TrackedQuery& query) {
   if (!query.is_over()) return;
   // Only the coordinator knows whether an unverified query ever began, and nothing more comes of an
   // incarnation that is gone.
-  if (context_.cluster.is_of_this_life(query.id) &&
+  if (context_.cluster.may_be_heard_of(query.id) &&
       (query.unverified() == nullptr || query.coordinator() != nullptr)) {
     context_.ended.add(query.id);
   }

@@ -160,7 +160,7 @@ bool PeerMessages::on_outcome(uint32_t peer, const wire::QueryMessage& message, 
                        query->learn_outcome(status_of(message, context_.cluster.node_count()), out);
   if (is_news && !query->is_for_late_workers()) known_.forget_if_over(*query);
   if (context_.cluster.is_of_this_life(id))
-    context_.ended.raise(id.issuer, std::min(message.number, id.counter));
+    context_.ended.raise({std::min(message.number, id.counter), id.incarnation, id.issuer});
   out.send(peer, message_of(wire::QueryMessageKind::confirm, id, context_.cluster.own(), 0));
   return is_news;
 }

@@ -9,7 +9,6 @@
 
 #include "base/each.h"
 #include "base/error.h"
-#include "base/planted.h"
 #include "shuffle/query/peer_messages.h"
 #include "shuffle/query/query_messages.h"
 
@@ -334,10 +333,7 @@ void QueryTable::on_peer_joined(uint32_t node, const session::PeerView& now) {
     ClusterView& cluster = context_.cluster;
     const bool is_same = cluster.is_parted(node) && cluster.incarnation(node) == now.incarnation;
     cluster.join(node, now, known_.begun());
-    if (!is_same) {
-      if (!base::planted(base::Plant::kept_marks)) context_.ended.forget(node);
-      known_.forget_former_life(node);
-    }
+    if (!is_same) known_.forget_former_life(node);
     const bool alert = link_waits_.end(known_, node, out);
     drains_.on_peer_joined(node, out);
     return alert;
