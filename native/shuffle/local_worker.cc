@@ -167,7 +167,8 @@ void LocalWorker::fail_part(Query& query, const Status& failure) {
   }
 }
 
-// One that has ended before, by a try_ that had to wait, the node may have forgotten since.
+// This worker may have ended its part in an earlier call, which did not wait for the outcome. The node may have forgotten the
+// query since.
 Result<std::shared_ptr<Query>> LocalWorker::query_to_end(const QueryId& id) {
   const auto known =
       std::find_if(ending_.begin(), ending_.end(), [&](const auto& q) { return q->id == id; });

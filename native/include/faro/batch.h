@@ -56,7 +56,7 @@ class Batch {
   /// comes alone, with its own width, also where the others have a length each.
   uint32_t row_bytes() const noexcept { return row_bytes_; }
 
-  /// All rows as bytes; for rows with a length each, including the lengths (see VariableRows).
+  /// All rows as bytes; for rows with a length each, including the lengths (4 bytes each).
   std::span<const std::byte> bytes() const noexcept { return {data_, bytes_}; }
 
   /// The rows of a fixed-width shuffle. A Row of another width than row_bytes() is a mistake that

@@ -1,5 +1,5 @@
 // Checker: what has to hold when the queries of a run have ended. That rows arrive once, whole and in
-// order is checked where they arrive (stage_run.h); that waits end, by the world's limits.
+// order is checked where they arrive (lab/workload/row_checker.h); that waits end, by the world's limits.
 #pragma once
 
 #include <optional>

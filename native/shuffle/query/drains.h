@@ -23,8 +23,8 @@ class Drains {
   Drains(QueryContext& context, const KnownQueries& known) : context_(context), known_(known) {}
 
   void begin(uint32_t node);
-  /// Whether a query may have these workers. The node that begins it decides. Errors: wrong_state,
-  /// if that is this node and one of theirs is being drained.
+  /// Whether a query may have these workers. The node that begins it decides. Errors: invalid_argument,
+  /// if that is this node, and it is being drained itself or one of theirs is.
   Status check(const QueryId& query, const std::vector<uint32_t>& workers) const;
   /// Its link may end.
   bool is_let_go(uint32_t node) const;

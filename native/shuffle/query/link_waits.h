@@ -1,7 +1,7 @@
 // LinkWaits: what queries do while nodes that they need are not linked yet, where nodes are linked on demand.
 //
 // A query has the links made that it needs when it is declared. Until a node is linked, the rings to it are as full ones
-// (link_lanes.cc), and what is to be said to it is kept here. A node that is not linked in time is lost to the query. That the
+// (transport/absent_link.h), and what is to be said to it is kept here. A node that is not linked in time is lost to the query. That the
 // query has failed is a last word to it, which is kept until the two are linked: a participant may hear of the query later than
 // the others, and the issuer may have begun to wait later.
 #pragma once

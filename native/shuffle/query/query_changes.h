@@ -35,7 +35,7 @@ class QueryEnvironment {
   /// A query that this node has to do with has failed here. Once per query. Throws:
   /// std::bad_alloc, which has no consequence.
   virtual void query_failed(const QueryId& query, const Status& cause) = 0;
-  /// No query needs the link to a node any more, which is drained or idle: is_let_go() of it from now on.
+  /// No query needs the link to a node any more, which is drained (QueryTable::is_drained answers so from now on) or rests.
   virtual void let_go(uint32_t node) = 0;
   /// A query needs a node that is not linked yet. Repeatable.
   virtual void want_link(uint32_t node) = 0;

@@ -13,8 +13,8 @@ class QueuePair {
   class Handler {
    public:
     virtual ~Handler() = default;
-    /// The connection is gone, and why. The caller is inside the endpoint: it must not be destroyed
-    /// from here.
+    /// The connection is gone, and why. The caller is inside the queue pair, which must not be
+    /// destroyed from here.
     virtual void on_disconnected(const Status& cause) = 0;
   };
 

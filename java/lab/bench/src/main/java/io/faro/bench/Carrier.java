@@ -1,6 +1,6 @@
 package io.faro.bench;
 
-/** What carries the rows; the numbers are those of {@code native/lab/bench/contest.h}. */
+/** What carries the rows; numbers below 100 are those of {@code native/lab/bench/carrier.h}. */
 public enum Carrier {
   AUTO(0),
   SHM(1),
