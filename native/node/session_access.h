@@ -1,4 +1,4 @@
-// SessionAccess: opens a Session with everything passed in; for the simulation and for tests.
+// SessionAccess: what is behind a Session; for the simulation, tests and the C ABI.
 #pragma once
 
 #include <memory>
