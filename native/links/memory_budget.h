@@ -1,4 +1,5 @@
-// MemoryBudget: what the links of an endpoint or a session take together, checked for each before anything is allocated.
+// MemoryBudget: what the links of an endpoint or a session take together, checked for each before anything is allocated
+// (native/DESIGN.md#inv-3).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // One line per worker, in memory that all its shm peers map. It is only a hint: the state that
 // matters (ready words, positions) lies elsewhere, and sleeps are bounded, so that a peer that
-// writes nonsense here, or withholds a ring, costs latency and never progress.
+// writes nonsense here, or withholds a ring, costs latency and never progress (native/DESIGN.md#hc-12).
 //
 // The race "the sleeper looks, the ringer publishes, the sleeper sleeps" is excluded by the order of the steps S1 to S3
 // (arm, the look of whoever sleeps, sleep) and R1 to R3 (what the caller has published, ring_doorbell), which are all

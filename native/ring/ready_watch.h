@@ -1,5 +1,5 @@
 // ReadyWatch: how event loops learn that a worker, or a poller, should look again. One thread sleeps in place of all
-// workers of a node, or all pollers of an endpoint.
+// workers of a node, or all pollers of an endpoint (native/DESIGN.md#hc-12).
 //
 // A worker of which an event loop has found nothing to do arms its doorbell and returns to the loop. Its Readiness is then
 // armed here: the thread sleeps on the doorbells of all that are. The first ring of one, the end of its longest sleep, or

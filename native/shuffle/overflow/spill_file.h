@@ -26,7 +26,7 @@ struct Extent {
 };
 
 /// Space is reserved (posix_fallocate) before it is used, so that a full disk is an error here and
-/// not a signal or a lost row later. The file is made when first needed, has no name, and shrinks
+/// not a signal or a lost row later (native/DESIGN.md#hc-14). The file is made when first needed, has no name, and shrinks
 /// to nothing when unused.
 ///
 /// Injected, so that the simulation can make disks full.

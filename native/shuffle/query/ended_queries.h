@@ -1,5 +1,5 @@
 // EndedQueries: which queries have ended, by issuer: all up to a low-water mark, and some above it; and why the last ones
-// that failed have, for whoever asks late.
+// that failed have, for whoever asks late. So late messages cannot revive a query (native/DESIGN.md#hc-8).
 #pragma once
 
 #include <cstddef>

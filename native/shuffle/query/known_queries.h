@@ -1,4 +1,5 @@
-// KnownQueries: which queries this node knows, from their first mention here until they are forgotten.
+// KnownQueries: which queries this node knows, from their first mention here until they are forgotten
+// (native/DESIGN.md#inv-7).
 #pragma once
 
 #include <cstddef>

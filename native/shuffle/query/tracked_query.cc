@@ -295,7 +295,7 @@ void TrackedQuery::dismiss(uint32_t node, Outbound& out) {
 // --- the outcome
 
 // The coordinator can only say that a query has ended well if this node has ended it, and well, or,
-// having ended it well, has given up asking for its failure (DESIGN.md HC-10).
+// having ended it well, has given up asking for its failure (native/DESIGN.md, the commit protocol of a query).
 bool TrackedQuery::learn_outcome(const Status& outcome, Outbound& out) {
   if (outcome_known()) return false;
   const ClusterView& cluster = context_.cluster;
@@ -333,7 +333,7 @@ bool TrackedQuery::lose_node(uint32_t node, const Status& why, Outbound& out) {
   }
   if (node != id.issuer) {
     // This node has voted: all that is left is the coordinator's decision, and it knows about `node`, which may
-    // well have that decision already and have left with it.
+    // well have that decision already and have left with it (native/DESIGN.md#hc-10).
     if (part_.has_voted() && !coordinator_) return false;
     // A query that only a peer's message made known here needs no node: which ones take part is not
     // known yet, and its first use here looks at which are lost.

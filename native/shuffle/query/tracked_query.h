@@ -88,7 +88,8 @@ class TrackedQuery final : public Query {
   /// to have ended it, whether or not one has used it.
   bool is_over() const;
 
-  /// A node is lost, which nodes() knows already. Whether the query fails by that, and is not unverified.
+  /// A node is lost, which nodes() knows already: the query fails if it needs the node (native/DESIGN.md#inv-5). Answers
+  /// whether it fails by that, and is not unverified.
   bool lose_node(uint32_t node, const Status& cause, Outbound& out);
   void forget_former_life(uint32_t node);
   /// What is due by now. Whether workers are to be alerted.

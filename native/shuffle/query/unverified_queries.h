@@ -1,4 +1,5 @@
-// UnverifiedQueries: what peers have said of queries that this node does not use, and so cannot check.
+// UnverifiedQueries: what peers have said of queries that this node does not use, and so cannot check
+// (native/DESIGN.md#hc-17).
 //
 // It is kept for the time when this node uses them, at the expense of those who spoke: each peer has a quota of
 // queries, and of stops and waiting receivers of them. The oldest query of a peer makes room for a new one, and

@@ -40,7 +40,7 @@ void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
   std::memcpy(&open, view.payload, sizeof open);
   auto format = RowFormat::of_open({view.payload, wire::bytes_before_fields(view.header)});
   Binding& binding = ring.slots[view.header.slot];
-  // The slot may still be bound: its last query failed before it could finish.
+  // The slot may still be bound: its last query failed before it could finish (native/DESIGN.md#hc-8).
   if (binding.state == Binding::State::bound)
     inboxes_.unbind(binding.inbox->queue(ring.sender), Binding::State::discard);
   binding = Binding{Binding::State::discard, nullptr};
@@ -123,6 +123,7 @@ void Dispatch::on_finish(InRing& ring, const transport::FrameView& view) {
   binding = Binding{};
 }
 
+// FINISH says how many rows were sent: none is lost or comes twice (native/DESIGN.md#inv-1).
 void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameView& view) {
   wire::FinishPayload finish;
   std::memcpy(&finish, view.payload, sizeof finish);

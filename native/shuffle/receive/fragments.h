@@ -1,4 +1,4 @@
-// Fragments: puts rows together that are larger than a frame.
+// Fragments: puts rows together that are larger than a frame (native/DESIGN.md#inv-8).
 #pragma once
 
 #include "shuffle/operation/operation.h"

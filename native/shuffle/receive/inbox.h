@@ -2,9 +2,9 @@
 //
 // Each frame becomes a FrameNode in the queue of its shuffle and sender as soon as the worker looks at its ring, and
 // stays where it lies until it is handed out and released, or, when the ring is needed for others, copied to overflow
-// (native/DESIGN.md#inv-2). The queue of a sender is in order whether its frames lie in the ring or in overflow. Frames
-// with rows that are copied one after the other are packed: one FrameNode for all that fit into its block
-// (Overflow::kPackedBytes).
+// (native/DESIGN.md#inv-2). The queue of a sender is in order whether its frames lie in the ring or in overflow
+// (native/DESIGN.md#hc-4). Frames with rows that are copied one after the other are packed: one FrameNode for all that fit
+// into its block (Overflow::kPackedBytes).
 //
 //   InRing  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::SenderQueue
 //

@@ -22,7 +22,7 @@ class StageReceiver {
 
   /// Does what ShuffleReceiver::receive says. `only_sender`: an index in the spec's senders, or null for any.
   Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait);
-  /// Does what ShuffleReceiver::stop says.
+  /// Does what ShuffleReceiver::stop says (native/DESIGN.md#hc-9).
   Outcome stop() noexcept;
   /// Does what ShuffleReceiver::status says.
   const Status& status() const noexcept { return side_.status(); }

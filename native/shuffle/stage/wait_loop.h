@@ -54,7 +54,7 @@ class WaitLoop {
   /// Tries. If that would wait, takes what has arrived, moves the queues on, spills if that is due, and tries again if
   /// anything arrived or was spilled. Answers `holding` for would_wait while batches are held.
   /// Within a condition of the engine's it only tries: what waits for the condition looks once for all calls within it.
-  /// Where memory cannot be had a query fails (Operation::lack_memory), and not the process.
+  /// Where memory cannot be had a query fails (Operation::lack_memory), and not the process (native/DESIGN.md#hc-16).
   template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
     Outcome outcome;
@@ -82,7 +82,8 @@ class WaitLoop {
     return outcome;
   }
 
-  /// Tries until the attempt answers something else than would_wait, or the time limit passes.
+  /// Tries until the attempt answers something else than would_wait, or the time limit passes. Each try begins with
+  /// Ownership::enter: it sees that the session or the query that it is about has ended (native/DESIGN.md#inv-4).
   template <For what = For::rows, typename Attempt>
   Outcome wait(Attempt&& attempt, Wait wait) {
     operation_.set_call_waits(true);
