@@ -22,10 +22,10 @@ long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const tim
 }  // namespace
 
 bool ring_doorbell(DoorbellLine& line) noexcept {
-  if (line.sleeping.load(std::memory_order_seq_cst) == 0) return false;
+  if (line.sleeping.load(std::memory_order_seq_cst) == 0) return false;  // R2
   if (line.sleeping.exchange(0, std::memory_order_seq_cst) == 0)
-    return false;  // another ringer was first
-  futex(&line.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
+    return false;                                       // another ringer was first
+  futex(&line.sleeping, FUTEX_WAKE, INT_MAX, nullptr);  // with the exchange R3
   return true;
 }
 

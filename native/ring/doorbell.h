@@ -49,7 +49,7 @@ class Doorbell {
   /// Announces the intent to sleep (S1). Look at everything once more (S2) before `sleep` (S3).
   void arm(WokenFor what = WokenFor::all) noexcept {
     armed_ = static_cast<uint32_t>(what);
-    line_->sleeping.exchange(armed_, std::memory_order_seq_cst);
+    line_->sleeping.exchange(armed_, std::memory_order_seq_cst);  // S1
   }
   /// Takes the announcement back.
   void disarm() noexcept { line_->sleeping.store(0, std::memory_order_relaxed); }

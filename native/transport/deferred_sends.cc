@@ -76,11 +76,11 @@ void DeferredSends::note(base::Nanoseconds now) noexcept {
 }
 
 void DeferredSends::flush() noexcept {
-  while (since_.load(std::memory_order_seq_cst) != 0) {
-    if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
-    since_.store(0, std::memory_order_seq_cst);
-    for (Path* path : paths_) path->send_deferred();
-    give();
+  while (since_.load(std::memory_order_seq_cst) != 0) {               // F5
+    if (flushing_.exchange(true, std::memory_order_seq_cst)) return;  // F1
+    since_.store(0, std::memory_order_seq_cst);                       // F2
+    for (Path* path : paths_) path->send_deferred();                  // F3
+    give();                                                           // F4
   }
 }
 
