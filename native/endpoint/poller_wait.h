@@ -1,10 +1,9 @@
 // PollerWait: how a poller waits, and how another thread takes its place meanwhile.
 //
-// It yields wait.yields times, and then sleeps on its doorbell. A yield lets somebody run who may have something for this poller;
-// where nobody else wants the processor it comes back at once, and four count as one: they take as long as a sleep and its end would, and
-// what comes meanwhile comes sooner. While it
-// sleeps, or others run, another thread may be inside: it sends where it has something to send, without a switch to this one. While
-// the poller has a processor for itself it comes to look sooner than it could be replaced.
+// It yields wait.yields times, and then sleeps on its doorbell. A yield lets another thread run, which may have something for this
+// poller. Where no other wants the processor, a yield comes back at once, and four count as one: they take as long as a sleep and
+// a wake-up, and what arrives meanwhile is seen sooner. While the poller sleeps, or others run, another thread may be inside and
+// send, without a switch to this one. A poller that has a processor for itself looks again before another thread could enter.
 // native/DESIGN.md#memory-orders has the steps of the doorbell.
 #pragma once
 
