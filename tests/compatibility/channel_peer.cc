@@ -1,8 +1,9 @@
 // One of two endpoints with a channel, which send each other frames of many sizes and compare what comes.
 //
-//   channel_peer listen | dial ADDRESS [cut]
+//   channel_peer listen | dial ADDRESS [cut | mend]
 //
-//   cut   breaks its connections in the middle
+//   cut    breaks its connections in the middle
+//   mend   breaks them, too, and goes on when they have been mended
 //
 // Settings come from the environment. The side that listens says its address; in the end both say
 // how many frames have come, or why the channel has ended.
@@ -41,8 +42,12 @@ static std::span<std::byte> claimed(Poller& poller, faro::ChannelId channel, siz
 
 class Peer {
  public:
-  Peer(std::unique_ptr<faro::Endpoint> endpoint, bool dials, bool cuts)
-      : endpoint_(std::move(endpoint)), poller_(endpoint_->poller(0)), dials_(dials), cuts_(cuts) {}
+  Peer(std::unique_ptr<faro::Endpoint> endpoint, bool dials, std::string_view last_word)
+      : endpoint_(std::move(endpoint)),
+        poller_(endpoint_->poller(0)),
+        dials_(dials),
+        mends_(last_word == "mend"),
+        cuts_(mends_ || last_word == "cut") {}
 
   void dial(const std::string& address) {
     faro::ChannelSpec spec{.send_bytes = kRingBytes, .receive_bytes = kRingBytes};
@@ -59,6 +64,7 @@ class Peer {
         if (event.kind == Kind::opened) transport_ = check(poller_.info(event.channel)).transport;
         if (event.kind == Kind::frame) take(event);
         send(event.channel);
+        if (mends_) connections_.await_mended();
       }
     }
     fail(std::to_string(taken_) + " frames have come, then nothing for " +
@@ -101,7 +107,7 @@ class Peer {
 
   const std::unique_ptr<faro::Endpoint> endpoint_;
   faro::Poller& poller_;
-  const bool dials_;
+  const bool dials_, mends_;
   bool cuts_;
   Connections connections_;
   std::string transport_;
@@ -118,12 +124,11 @@ static faro::ChannelAcceptance accept_known(const faro::ChannelRequest& request)
 
 int main(int argc, char** argv) {
   const bool dials = argc > 2 && std::string_view(argv[1]) == "dial";
-  const bool cuts = std::string_view(argv[argc - 1]) == "cut";
   faro::EndpointSpec spec{.name = dials ? "dials" : "listens"};
   spec.accept = accept_known;
   auto endpoint = check(faro::Endpoint::open(environment(), std::move(spec)));
   if (!dials) say(endpoint->address());
-  Peer peer(std::move(endpoint), dials, cuts);
+  Peer peer(std::move(endpoint), dials, argv[argc - 1]);
   if (dials) peer.dial(argv[2]);
   say(peer.run());
 }

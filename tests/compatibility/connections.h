@@ -23,18 +23,28 @@ class Connections {
     cut_ = standing(true);
     if (cut_.empty()) fail("there is no connection to be cut");
   }
-  /// As many new ones as were cut, within ten seconds.
-  void await_mended() const {
+  /// As many new ones as were cut, within ten seconds; at once if none was since the last call.
+  void await_mended() {
+    if (cut_.empty()) return;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     for (;;) {
       size_t fresh = 0;
       for (const ino_t each : standing(false)) fresh += cut_.count(each) == 0 ? 1 : 0;
-      if (fresh >= cut_.size()) return;
+      if (fresh >= cut_.size()) return cut_.clear();
       if (std::chrono::steady_clock::now() > deadline)
         fail("of " + std::to_string(cut_.size()) + " connections that were cut " +
              std::to_string(fresh) + " are there again");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+  }
+
+  /// Those that there are now are meant by some_stand.
+  void note() { noted_ = standing(false); }
+  bool some_stand() const {
+    for (const ino_t each : standing(false)) {
+      if (noted_.count(each) != 0) return true;
+    }
+    return false;
   }
 
  private:
@@ -56,7 +66,7 @@ class Connections {
     return found;
   }
 
-  std::set<ino_t> cut_;
+  std::set<ino_t> cut_, noted_;
 };
 
 }  // namespace compatibility
