@@ -9,7 +9,8 @@
 //
 // Three breaks alone would be too few: of a hundred cuts within a second, three in a row may come before a whole frame has,
 // and the next connection carries it. Connections that are cut while nothing is on its way prove nothing, nor do those that end before
-// the peer has said how far it is, nor one that carried signs of life for long.
+// the peer has said how far it is, nor one that carried signs of life for long. What comes from the peer does not help what was on its
+// way before; it does if all of that is newer than the break before.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class MendingTally {
   /// Over another connection the peer has said how far it has come: `delivered` is what it has, of
   /// all rings, `arrived` what has come from it. `owes`: there is more for it.
   void resumed(uint64_t delivered, uint64_t arrived, bool owes) noexcept {
-    const bool moved = delivered != delivered_ || (!owes && arrived != arrived_);
+    const bool is_held_up = owes && owed_;
+    const bool moved = delivered != delivered_ || (!is_held_up && arrived != arrived_);
     if (moved) {
       breaks_ = 1;
       beats_ = 0;
@@ -50,6 +52,7 @@ class MendingTally {
     }
     delivered_ = delivered;
     arrived_ = arrived;
+    owed_ = owes;
     is_resumed_ = true;
     judge();
   }
@@ -60,6 +63,7 @@ class MendingTally {
 
   uint64_t delivered_ = 0;
   uint64_t arrived_ = 0;
+  bool owed_ = false;        // when the peer said it last there was more for it
   uint32_t breaks_ = 0;      // that count, since one of the two has changed
   uint32_t beats_ = 0;       // since the first of them
   uint32_t quiet_ = 0;       // beats at the end of this connection that heard nothing

@@ -78,6 +78,22 @@ TEST_F(AMendingTally, is_stuck_in_one_direction_while_the_other_moves) {
   EXPECT_TRUE(tally_.is_stuck());
 }
 
+// Nothing was on its way when the two connections before broke.
+TEST_F(AMendingTally, is_not_stuck_if_what_is_on_its_way_was_sent_since_something_has_come) {
+  for (int i = 0; i < 2; ++i) {
+    goes_dark();
+    tally_.resumed(512, 0, false);
+  }
+  is_cut_while_it_lives();
+  tally_.resumed(512, 64, true);
+  EXPECT_FALSE(tally_.is_stuck());
+  for (const bool is_last : {false, true}) {
+    goes_dark();
+    tally_.resumed(512, 64, true);
+    EXPECT_EQ(tally_.is_stuck(), is_last);
+  }
+}
+
 TEST_F(AMendingTally, is_not_stuck_by_cuts_while_nothing_is_on_its_way) {
   for (int i = 0; i < 20; ++i) {
     is_cut_while_it_lives();
