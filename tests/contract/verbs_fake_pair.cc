@@ -87,12 +87,12 @@ class FakeConnecting {
 
   Status start(const RegisteredMemory& incoming, const RegisteredMemory& messages) {
     for (uint32_t path = 0; path < fabrics_.size(); ++path) {
-      auto endpoint =
+      auto queue_pair =
           fabric_of(path).open(side_, *context_.reactor, options_.send_depth,
                                {incoming.base(), incoming.bytes(), incoming.remote_key()});
       FARO_RETURN_IF_ERROR(transport::verbs::post_receives(
-          endpoint->queue_pair(), messages, path, options_.receives[side_], options_.send_depth));
-      paths_.push_back({std::move(endpoint), options_.inline_bytes, options_.is_like_siw,
+          queue_pair->queue_pair(), messages, path, options_.receives[side_], options_.send_depth));
+      paths_.push_back({std::move(queue_pair), options_.inline_bytes, options_.is_like_siw,
                         !options_.is_like_siw});
     }
     return {};

@@ -22,7 +22,7 @@ enum class Order {
 
 /// A connected queue pair.
 struct PathParts {
-  std::unique_ptr<QueuePair> endpoint;
+  std::unique_ptr<QueuePair> queue_pair;
   uint32_t inline_bytes = 0;        // the most that it inlines
   bool raises_sigpipe = false;      // posting may raise it, see SigpipeShield
   bool acknowledges_writes = true;  // a WRITE completes when the peer's device has it; not on iWARP

@@ -208,7 +208,7 @@ bool VerbsPath::post_chain() noexcept {
   }
   places_.announce(signal);
   count(counters_.posts);
-  const int error = chain_.post(endpoint_->queue_pair());
+  const int error = chain_.post(queue_pair_->queue_pair());
   if (error == 0) [[likely]]
     return true;
   // Places were counted, so the queue is not full: the connection has gone.

@@ -75,7 +75,7 @@ class VerbsPath final : public MessagedPath, private QueuePair::Handler {
   /// Does what QueuePair::disconnect says, if there is a queue pair. Threads: the one that has the
   /// link's mutex.
   void disconnect() noexcept {
-    if (endpoint_ != nullptr) endpoint_->disconnect();
+    if (queue_pair_ != nullptr) queue_pair_->disconnect();
   }
 
   /// Whether the peer was heard since the last call: it has sent a message, or its device has acknowledged what was asked
@@ -156,7 +156,7 @@ class VerbsPath final : public MessagedPath, private QueuePair::Handler {
   const bool acknowledges_writes_;
 
   // While the link runs it does not change; null from give_up_queue_pair to take_queue_pair.
-  std::unique_ptr<QueuePair> endpoint_;
+  std::unique_ptr<QueuePair> queue_pair_;
 
   // Shared.
   PaperNotes notes_;

@@ -55,13 +55,13 @@ VerbsPath::VerbsPath(VerbsLink& link, uint32_t number, PathParts parts)
       requests_per_ring_(
           LinkParts::requests_per_ring(context_.outgoing.ring_bytes, parts_.write_limit) + 1),
       acknowledges_writes_(parts.acknowledges_writes),
-      endpoint_(std::move(parts.endpoint)),
+      queue_pair_(std::move(parts.queue_pair)),
       notes_(context_.outgoing.ring_count()),
       places_(parts_.send_depth),
       credits_(parts_.receives, parts_.peer_receives),
       chain_(LinkParts::chain_limit(parts_.send_depth), parts.inline_bytes, parts.raises_sigpipe) {
-  endpoint_->completion_queue()->cq_context = this;
-  endpoint_->set_handler(this);
+  queue_pair_->completion_queue()->cq_context = this;
+  queue_pair_->set_handler(this);
 }
 
 Status VerbsPath::start() {
@@ -79,14 +79,14 @@ bool VerbsPath::give_up_queue_pair() noexcept {
   if (!is_parked_ && held_.exchange(true, std::memory_order_seq_cst)) return false;
   is_parked_ = true;
   const std::lock_guard lock(link_.mutex_);
-  endpoint_.reset();
+  queue_pair_.reset();
   return true;
 }
 
 void VerbsPath::take_queue_pair(PathParts parts) noexcept {
-  endpoint_ = std::move(parts.endpoint);
-  endpoint_->completion_queue()->cq_context = this;
-  endpoint_->set_handler(this);
+  queue_pair_ = std::move(parts.queue_pair);
+  queue_pair_->completion_queue()->cq_context = this;
+  queue_pair_->set_handler(this);
   chain_.set_inline_bytes(parts.inline_bytes);
   places_.restart();
   credits_.restart();
@@ -101,7 +101,7 @@ VerbsPath::~VerbsPath() {
 
 void VerbsPath::arm() noexcept {
   if (halted()) return;
-  if (const int error = ibv_req_notify_cq(endpoint_->completion_queue(), 0); error != 0)
+  if (const int error = ibv_req_notify_cq(queue_pair_->completion_queue(), 0); error != 0)
     fail(verbs_error("ibv_req_notify_cq", error));
 }
 
@@ -110,7 +110,7 @@ bool VerbsPath::take_completions() noexcept {
   bool any = false;
   std::array<ibv_wc, kBatch> batch;
   for (int taken = kBatch; taken == kBatch && !halted();) {
-    taken = ibv_poll_cq(endpoint_->completion_queue(), kBatch, batch.data());
+    taken = ibv_poll_cq(queue_pair_->completion_queue(), kBatch, batch.data());
     if (taken < 0) fail({Code::system_error, "ibv_poll_cq failed"});
     for (int i = 0; i < taken && !halted(); ++i) {
       any = true;
@@ -177,7 +177,7 @@ Status VerbsPath::accept_message(uint32_t index, uint32_t bytes) {
   }
   std::array<wire::VerbsRecord, wire::kVerbsRecordLimit> records;
   std::memcpy(records.data(), messages_.at(index) + sizeof head, bytes - sizeof head);
-  FARO_RETURN_IF_ERROR(messages_.post_again(endpoint_->queue_pair(), index));
+  FARO_RETURN_IF_ERROR(messages_.post_again(queue_pair_->queue_pair(), index));
   if (head.record_count == 0) {
     credits_.return_taken();
   } else {
@@ -236,7 +236,7 @@ Status VerbsPath::accept_written(uint32_t number, wire::Position position) {
 }
 
 Status VerbsPath::accept_immediate(uint32_t index, uint32_t code) {
-  FARO_RETURN_IF_ERROR(messages_.post_again(endpoint_->queue_pair(), index));
+  FARO_RETURN_IF_ERROR(messages_.post_again(queue_pair_->queue_pair(), index));
   credits_.note_taken();
   const ImmediateCode::Written written = link_.incoming_code_.decode(code);
   if (!link_.incoming_code_.fits() || written.ring >= link_.incoming_.size()) {
