@@ -2,7 +2,6 @@
 #include <jni.h>
 
 #include <array>
-#include <memory>
 
 #include "faro/c.h"
 #include "jni/natives.h"

@@ -233,18 +233,21 @@ void append_lane(void* to, const faro_lane_metrics* lane) {
   ++count;
 }
 
-// Workers, links and lanes: how many there are, and each of them; then the session's counters. A
-// worker has its number and counters; a link its node, 1 if it is connected, and counters, and as
-// text its transport; a lane sender, receiver and counters. Null if the session was closed.
+// What faro/c.h has answered. Workers, links and lanes: how many there are, and each of them; then
+// the session's counters. A worker has its number and counters; a link its node, 1 if it is
+// connected, and counters, and as text its transport; a lane sender, receiver and counters.
 jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   const std::shared_ptr<SessionState> state = sessions().find(handle);
-  if (state == nullptr) return nullptr;
+  Told all;
+  if (state == nullptr) {
+    all.values.push_back(session_closed());
+    return told(env, all);
+  }
   faro_session_metrics metrics{};
   metrics.size = sizeof metrics;
   ToldOfSession session;
-  (void)faro_session_read_metrics(state->handle.get(), &metrics, append_link, append_lane,
-                                  &session);
-  Told all;
+  all.values.push_back(result(faro_session_read_metrics(state->handle.get(), &metrics, append_link,
+                                                        append_lane, &session)));
   all.values.push_back(static_cast<jlong>(state->workers.size()));
   for (const WorkerState& worker : state->workers) {
     faro_worker_metrics counted{};

@@ -1,4 +1,4 @@
-// What faro/c.h says of listeners and sessions.
+// What faro/c.h says of listening sockets and sessions.
 #include "faro/session.h"
 
 #include <new>

@@ -172,7 +172,6 @@ template <typename Cause, typename Tell>
 void NodeCore::end_peer(uint32_t node, const session::PeerView& now, Cause cause, Tell tell) {
   early_.loses(node, [this, node, now, cause, tell] {
     queries_->on_peer_lost(node, now, cause());
-    (void)peers().on(node, session::Peers::Event::told);
     if (now.state != PeerState::parted) tell();
   });
 }
@@ -193,7 +192,6 @@ void NodeCore::on_peer_left(uint32_t node, const session::PeerView& now) {
 void NodeCore::on_let_go(uint32_t node, const session::PeerView& now) {
   queries_->on_peer_lost(
       node, now, base::error(Code::peer_lost, "{} was drained", membership_->nodes()[node].name));
-  (void)peers().on(node, session::Peers::Event::told);
 }
 
 void NodeCore::on_peer_joined(uint32_t node, const session::PeerView& now) {
@@ -282,6 +280,10 @@ std::optional<session::PeerView> NodeCore::rest(uint32_t node,
   if (holds && !is_held && !may_rest()) return std::nullopt;
   link->hold(holds);
   return peers().on(node, step).now;
+}
+
+void NodeCore::link_has_ended(uint32_t node) noexcept {
+  (void)peers().on(node, session::Peers::Event::told);
 }
 
 Status NodeCore::why_unlinked(uint32_t node) const {

@@ -83,6 +83,7 @@ class NodeCore final : public session::Observer,
   void want_link(uint32_t node) override;
   std::optional<session::PeerView> rest(uint32_t node,
                                         session::Peers::Event step) noexcept override;
+  void link_has_ended(uint32_t node) noexcept override;
   Status why_unlinked(uint32_t node) const override;
 
  private:

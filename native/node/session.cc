@@ -92,8 +92,8 @@ ListeningSocket& ListeningSocket::operator=(ListeningSocket&& other) noexcept {
 ListeningSocket::~ListeningSocket() {
   if (fd_ >= 0) ::close(fd_);
 }
-int SessionAccess::release(ListeningSocket& listener) noexcept {
-  return std::exchange(listener.fd_, -1);
+int SessionAccess::release(ListeningSocket& socket) noexcept {
+  return std::exchange(socket.fd_, -1);
 }
 
 // --- Nodes
@@ -125,17 +125,17 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config,
   });
 }
 
-Result<std::unique_ptr<Session>> Session::open(const Config& config, ListeningSocket listener,
+Result<std::unique_ptr<Session>> Session::open(const Config& config, ListeningSocket socket,
                                                const Cancellation& cancellation) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
     FARO_ASSIGN_OR_RETURN(auto settings, base::Settings::resolve(config));
-    const std::string address = listener.address();
+    const std::string address = socket.address();
     return open_on(
         settings,
-        links::SocketNetwork::create(settings,
-                                     links::ListeningSocket::adopt(
-                                         base::UniqueFd(SessionAccess::release(listener)), address),
-                                     session::own_address(settings)),
+        links::SocketNetwork::create(
+            settings,
+            links::ListeningSocket::adopt(base::UniqueFd(SessionAccess::release(socket)), address),
+            session::own_address(settings)),
         cancellation);
   });
 }
@@ -146,10 +146,10 @@ void Session::open_async(Config config, OpenDone done, Cancellation cancellation
                  std::move(done));
 }
 
-void Session::open_async(Config config, ListeningSocket listener, OpenDone done,
+void Session::open_async(Config config, ListeningSocket socket, OpenDone done,
                          Cancellation cancellation) {
   // Shared, because a std::function has to be copyable.
-  auto shared = std::make_shared<ListeningSocket>(std::move(listener));
+  auto shared = std::make_shared<ListeningSocket>(std::move(socket));
   open_in_thread(
       [config = std::move(config), shared, cancellation = std::move(cancellation)] {
         return open(config, std::move(*shared), cancellation);

@@ -13,8 +13,8 @@ class SessionAccess {
   static Result<std::unique_ptr<Session>> open(const base::Settings& settings,
                                                node::NodeEnvironment environment);
   static node::NodeCore& core(Session& session) { return *session.core_; }
-  /// Takes the descriptor of a listener, which is empty then.
-  static int release(ListeningSocket& listener) noexcept;
+  /// Takes the descriptor of a socket, which is empty then.
+  static int release(ListeningSocket& socket) noexcept;
 };
 
 }  // namespace faro

@@ -75,7 +75,7 @@ class Peers {
     Return returned = Return::none;
   };
   /// Every transition. `incarnation`: of the process, for up and lost (0: its link never came up). Needs no memory, except
-  /// `admitted`. Threads: network.
+  /// `admitted`. Threads: network; told: any.
   Change on(uint32_t node, Event event, uint64_t incarnation = 0);
   /// The session is open: whoever is not linked now is another process when it comes. Threads: network.
   void begin();

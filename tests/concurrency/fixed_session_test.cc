@@ -98,17 +98,23 @@ TEST_F(FixedSession, has_a_node_until_queries_know_that_it_is_lost) {
   open(2);
   const auto events = std::make_shared<RecordedEvents>();
   session(0).listen(events->listener());
-  std::atomic<bool> had_it = false;
+  const Shuffle running = open_shuffle(session(0).worker(0), spec(session(0).begin_query(), 0, 8));
+  std::atomic<bool> had_it = false, has_failed = false, has_it_still = false;
   set_log_sink([&](LogLevel, std::string_view line) {
-    if (line.starts_with("node 0 (") && line.find("is lost") != line.npos)
+    if (!line.starts_with("node 0 (")) return;
+    if (line.find("is lost: ") != line.npos && line.find("query") == line.npos)
       had_it = session(0).has_node(1);
+    if (line.find("query 0:1 failed: peer_lost") == line.npos) return;
+    has_failed = true;
+    has_it_still = session(0).has_node(1);
   });
   session::Membership& membership = SessionAccess::core(session(0)).membership();
   membership.fail_link(1, membership.link(1), Status(Code::peer_lost, "enough"));
   EXPECT_TRUE(events->await("lost").starts_with("lost 1"));
   set_log_sink({});
   EXPECT_TRUE(had_it);
-  EXPECT_FALSE(session(0).has_node(1));
+  EXPECT_TRUE(has_failed);
+  EXPECT_FALSE(has_it_still) << "when a query fails by the loss";
   const QueryId id = session(0).begin_query();
   expect_error(end_failed(session(0).worker(0), id), Code::peer_lost, {"node 1", "enough"});
 }

@@ -77,6 +77,7 @@ class QueryRun final : private shuffle::QueryEnvironment {
     require(false, "links of a fixed list do not rest");
     return std::nullopt;
   }
+  void link_has_ended(uint32_t) noexcept override {}
   Status why_unlinked(uint32_t) const override { return {}; }
   void query_failed(const QueryId& query, const Status& cause) override {
     require(!cause.ok() && cause.query() == query,

@@ -77,6 +77,9 @@ class QueryCluster {
       }
       return peers->on(node, step).now;
     }
+    void link_has_ended(uint32_t node) noexcept override {
+      (void)peers->on(node, session::Peers::Event::told);
+    }
     Status why_unlinked(uint32_t node) const override {
       return Status(Code::peer_lost, "node " + std::to_string(node) + " was not linked");
     }

@@ -1046,10 +1046,10 @@ faro_code faro_poller_commit(faro_poller* poller, faro_channel_id channel, size_
 faro_code faro_poller_post(faro_poller* poller);
 /* One call in place of three, for a frame behind which another one is to be written at once: does
  * what faro_poller_commit(poller, channel, bytes, notice), faro_poller_post(poller) and
- * faro_poller_claim(poller, channel, least, most, claim) do, up to the first that fails. Answers as
- * the claim; failed also as the commit. `claim` tells which: `data` is null if the frame was
- * committed, and the claim has failed; else the commit was refused, and `claim` is left as it is,
- * as the space claimed before is. */
+ * faro_poller_claim(poller, channel, least, most, claim) do, up to the first that fails. `claim` is
+ * that of the frame that is committed, and then that of the next one. Answers as the claim; failed
+ * also as the commit. After that `claim->data` is null if the frame was committed, and the next
+ * claim has failed; else the commit was refused, and the claim stays. */
 faro_outcome faro_poller_commit_and_claim(faro_poller* poller, faro_channel_id channel,
                                           size_t bytes, int32_t notice, size_t least, size_t most,
                                           faro_channel_claim* claim);

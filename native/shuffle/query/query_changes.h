@@ -44,6 +44,9 @@ class QueryEnvironment {
   /// has to stay for a reason that queries do not know. Threads: the network thread.
   virtual std::optional<session::PeerView> rest(uint32_t node,
                                                 session::Peers::Event step) noexcept = 0;
+  /// Queries know that the link to a node has ended, and those that need it are about to fail: from
+  /// now on the node is not present. Under the table's lock. Repeatable.
+  virtual void link_has_ended(uint32_t node) noexcept = 0;
   /// Why a node is not linked, as a query that has waited for it in vain is told.
   virtual Status why_unlinked(uint32_t node) const = 0;
 };

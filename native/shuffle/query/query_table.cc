@@ -316,12 +316,14 @@ void QueryTable::on_peer_lost(uint32_t node, const session::PeerView& now, const
     drains_.on_peer_lost(node);
     if (now.state == PeerState::parted) {
       context_.cluster.adopt(node, now);
+      environment_.link_has_ended(node);
       // Whoever has begun to wait for the node meanwhile could not have another link before.
       if (!known_.waiting_for(node).empty()) out.wanted.push_back(node);
       return false;
     }
     const Status cause = why.of_node(node);
     context_.cluster.lose(node, now, cause, known_.begun());
+    environment_.link_has_ended(node);
     link_waits_.lose(node);
     known_.lose(node, cause, out);
     return true;

@@ -74,7 +74,7 @@ public final class Endpoint implements AutoCloseable {
             open(
                 settings,
                 config.usesEnvironment(),
-                spec.name().getBytes(UTF_8),
+                Utf8.whole("the name of an endpoint", spec.name()),
                 spec.pollerCount(),
                 spec.channelLimit(),
                 spec.acceptor() == null ? null : new AcceptCall(spec.acceptor()),

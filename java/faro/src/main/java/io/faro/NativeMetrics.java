@@ -29,11 +29,9 @@ final class NativeMetrics {
 
   /** The snapshot of the session with this handle; throws {@link Code#SESSION_CLOSED}. */
   static SessionMetrics of(long session) {
-    Object[] told = snapshot(session);
-    if (told == null) {
-      throw new FaroException(Code.SESSION_CLOSED, "the session was closed");
-    }
-    return new NativeMetrics(told).session();
+    NativeMetrics read = new NativeMetrics(snapshot(session));
+    FaroException.checked(read.value());
+    return read.session();
   }
 
   /**
@@ -139,7 +137,10 @@ final class NativeMetrics {
   /** One line per counter: what it belongs to, tab, its name; for the test that compares. */
   static native byte[] names();
 
-  /** The numbers; and the transport of each link, a line each. Null if the session was closed. */
+  /**
+   * The numbers, of which the first is negative if it failed; and the transport of each link, a
+   * line each.
+   */
   private static native Object[] snapshot(long session);
 
   private static native long[] shuffles(long session, long counter, long incarnation, int issuer);

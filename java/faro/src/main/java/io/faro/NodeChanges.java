@@ -1,7 +1,5 @@
 package io.faro;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 /** Changes of the nodes of a session; {@link Session} says what they do. */
 final class NodeChanges {
   private NodeChanges() {}
@@ -14,7 +12,7 @@ final class NodeChanges {
   }
 
   static void add(long session, int node, String address) {
-    FaroException.checked(add(session, node, address.getBytes(UTF_8)));
+    FaroException.checked(add(session, node, Utf8.whole("the address of a node", address)));
   }
 
   static native int drain(long session, int node);

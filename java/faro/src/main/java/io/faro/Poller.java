@@ -97,7 +97,7 @@ public final class Poller {
     check(
         natives.connect(
             handle,
-            address.getBytes(UTF_8),
+            Utf8.whole("the address of a peer", address),
             spec.sendBytes(),
             spec.receiveBytes(),
             spec.greeting(),

@@ -25,6 +25,19 @@ final class Utf8 {
 
   private Utf8() {}
 
+  /**
+   * The bytes of a text that native code reads up to its end.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if it has a NUL character, which would be
+   *     that end
+   */
+  static byte[] whole(String what, String text) {
+    if (text.indexOf('\0') >= 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, what + " has a NUL character");
+    }
+    return text.getBytes(UTF_8);
+  }
+
   /** An upper bound for the bytes: three per char for short strings, exact for long ones. */
   static int maxBytes(String text) {
     int chars = text.length();

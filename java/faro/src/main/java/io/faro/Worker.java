@@ -202,7 +202,7 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public void endQuery(QueryId query) throws InterruptedException {
-    Outcome.of(ended(query, endQuery(query, PartFailure.NONE, Wait.FOREVER)));
+    Outcome.of(ended(endQuery(query, PartFailure.NONE, Wait.FOREVER)));
   }
 
   /**
@@ -241,7 +241,7 @@ public final class Worker {
   public <X extends Exception> FaroException endQuery(
       QueryId query, Throwable failure, Wait<X> wait) throws X {
     int result = endQuery(query, PartFailure.of(failure), wait);
-    return Outcome.isOpen(result) ? null : whyFailed(query, ended(query, result));
+    return Outcome.isOpen(result) ? null : whyFailed(query, ended(result));
   }
 
   private FaroException whyFailed(QueryId query, int result) {
@@ -269,7 +269,7 @@ public final class Worker {
   @CheckReturnValue
   public <X extends Exception> Outcome endQuery(QueryId query, Wait<X> wait) throws X {
     int result = endQuery(query, PartFailure.NONE, wait);
-    return Outcome.of(Outcome.isOpen(result) || result == HOLDING ? result : ended(query, result));
+    return Outcome.of(Outcome.isOpen(result) || result == HOLDING ? result : ended(result));
   }
 
   /**
@@ -322,7 +322,7 @@ public final class Worker {
         ready.thenRun(() -> tryEndAsync(query, failure, stage, answer));
         return;
       }
-      value = answer.apply(ended(query, result));
+      value = answer.apply(ended(result));
     } catch (RuntimeException | Error problem) {
       owner.giveBack();
       stage.completeExceptionally(problem);
@@ -357,7 +357,7 @@ public final class Worker {
   }
 
   // Checks the result of a native call that did not time out.
-  private int ended(QueryId query, int result) {
+  private int ended(int result) {
     if (result == HOLDING) {
       throw new FaroException(
           Code.HOLDING, "worker " + number + " holds batches: release them first");

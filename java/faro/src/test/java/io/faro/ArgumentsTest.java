@@ -115,4 +115,10 @@ class ArgumentsTest {
     refusesNull("type", () -> Column.of(null));
     assertEquals(List.of(), new SchemaCodec(List.of()).schema());
   }
+
+  @Test
+  void aTextThatNativeCodeReadsToItsEndHasNoNul() {
+    refused("NUL", () -> Endpoint.open(SessionConfig.builder().build(), new EndpointSpec().withName("a\0b")));
+    refused("NUL", () -> NodeChanges.add(0, 1, "127.0.0.1:7000\0"));
+  }
 }
