@@ -113,17 +113,17 @@ void NodeCore::start(const NodeEnvironment& environment) {
   shape.node = membership_->node();
   for (const session::Node& node : membership_->nodes()) {
     // What has happened since the session opened is told when this node is complete.
-    const uint64_t incarnation = peers().incarnation(node.number);
-    const PeerState state = incarnation != 0           ? PeerState::linked
-                            : peers().has(node.number) ? PeerState::apart
-                                                       : PeerState::none;
+    const uint64_t incarnation = membership_->peers().incarnation(node.number);
+    const PeerState state = incarnation != 0                        ? PeerState::linked
+                            : membership_->peers().has(node.number) ? PeerState::apart
+                                                                    : PeerState::none;
     shape.nodes.push_back({node.name,
                            node.first_worker,
                            node.worker_count,
                            node.wanted_for_good,
                            {state, incarnation, 0}});
   }
-  shape.default_workers = peers().topology().default_workers();
+  shape.default_workers = membership_->peers().topology().default_workers();
   const session::Node& self = membership_->nodes()[shape.node];
   left_ = base::error(Code::peer_lost, "{} closed its session", self.name);
   overflow_.show_in(membership_->counters().node());
@@ -274,16 +274,16 @@ std::optional<session::PeerView> NodeCore::rest(uint32_t node,
   const bool is_held = link->held().load(std::memory_order_relaxed);
   const bool holds = step != session::Peers::Event::stays;
   const auto may_rest = [&] {
-    return early_.is_over() && membership_->may_rest(node) && !peers().is_asked_for(node) &&
-           !is_holding_frames_of(*membership_, node);
+    return early_.is_over() && membership_->may_rest(node) &&
+           !membership_->peers().is_asked_for(node) && !is_holding_frames_of(*membership_, node);
   };
   if (holds && !is_held && !may_rest()) return std::nullopt;
   link->hold(holds);
-  return peers().on(node, step).now;
+  return membership_->peers().on(node, step).now;
 }
 
 void NodeCore::link_has_ended(uint32_t node) noexcept {
-  (void)peers().on(node, session::Peers::Event::told);
+  (void)membership_->peers().on(node, session::Peers::Event::told);
 }
 
 Status NodeCore::why_unlinked(uint32_t node) const {
@@ -304,7 +304,7 @@ Status NodeCore::close() {
   base::Each each;
   each.run([&] { queries_->close(left_); });
   alert_workers();
-  peers().close();
+  membership_->peers().close();
   ready_watch_.stop();
   membership_->close();
   FARO_RETURN_IF_ERROR(wait_for_workers(deadline));

@@ -45,7 +45,6 @@ class NodeCore final : public session::Observer,
   const base::Settings& settings() const noexcept { return settings_; }
   shuffle::QueryTable& queries() noexcept { return *queries_; }
   shuffle::Overflow& overflow() noexcept { return overflow_; }
-  session::Peers& peers() noexcept { return membership_->peers(); }
   NodeChanges nodes() noexcept { return {*membership_, *queries_}; }
   SessionEvents& events() noexcept { return events_; }
   shuffle::LocalWorker& worker(uint32_t local_index) noexcept { return *workers_[local_index]; }

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Session>> open_on(const base::Settings& settings,
 }
 
 Status check_open(node::NodeCore& core) {
-  if (!core.peers().is_closed()) return Status::Ok();
+  if (!core.membership().peers().is_closed()) return Status::Ok();
   return Status(Code::session_closed, "the session was closed");
 }
 
@@ -181,7 +181,9 @@ Status Session::cancel_query(const QueryId& query, std::string_view reason) {
                                  base::error(Code::query_cancelled, "cancelled on {}: {}",
                                              core_->membership().nodes()[node()].name, reason));
 }
-bool Session::has_node(uint32_t node) const noexcept { return core_->peers().is_present(node); }
+bool Session::has_node(uint32_t node) const noexcept {
+  return core_->membership().peers().is_present(node);
+}
 Status Session::await_node(uint32_t node, Wait wait, const Cancellation& cancellation) {
   return core_->nodes().await(node, wait, cancellation);
 }

@@ -377,8 +377,8 @@ TEST(SimCluster, a_node_that_dies_while_another_one_returns_is_missing_there) {
     if (!cluster.has_session(2)) return;
     ++returns;
     node::NodeCore& core = SessionAccess::core(cluster.session(2));
-    EXPECT_FALSE(core.peers().is_present(1)) << "died after " << dies_after << " ns";
-    EXPECT_TRUE(core.peers().is_present(0));
+    EXPECT_FALSE(core.membership().peers().is_present(1)) << "died after " << dies_after << " ns";
+    EXPECT_TRUE(core.membership().peers().is_present(0));
   });
   EXPECT_GT(returns, 50u);
 }

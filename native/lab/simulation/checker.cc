@@ -193,7 +193,7 @@ std::string Checker::check_links(uint32_t node, Session& session,
   if (const uint32_t count = core.membership().retired_link_count(); count > 0)
     return fmt::format("node {} keeps {} links to nodes that are gone", node, count);
   for (uint32_t peer = 0; peer < returned.size(); ++peer) {
-    if (returned[peer] && !core.peers().is_present(peer))
+    if (returned[peer] && !core.membership().peers().is_present(peer))
       return fmt::format("node {} does not know that node {} has returned", node, peer);
   }
   return "";

@@ -205,7 +205,7 @@ class Run {
     for (uint32_t node = 0; node < plan_.node_count(); ++node) {
       for (uint32_t peer = 0; peer < plan_.node_count(); ++peer) {
         if (!later_[node] || !later_[peer]) continue;
-        if (!SessionAccess::core(cluster_.session(node)).peers().is_present(peer))
+        if (!SessionAccess::core(cluster_.session(node)).membership().peers().is_present(peer))
           return fmt::format("node {} is not linked with node {}", node, peer);
       }
     }
