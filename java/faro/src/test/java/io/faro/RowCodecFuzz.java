@@ -13,7 +13,7 @@ import java.util.Set;
  * again, and arrives equal.
  *
  * <pre>
- *   | columns - 1 | type, 16 if nullable, 32 * scale: for each | way, 4 if remote, 8 if again | rows - 1 | batch … |
+ *   | columns - 1 | type, 16 if nullable, 32 * scale: for each | way, 8 if again | rows - 1 | batch … |
  * </pre>
  *
  * One byte each, except the batch; numbers of columns, types, ways and rows modulo how many there are. Behind the end there
@@ -23,7 +23,7 @@ public final class RowCodecFuzz {
   static final int COLUMNS = 10;
   static final int NULLABLE = 16;
   static final int SCALE = 32;
-  static final int REMOTE = 4;
+  static final int WAYS = 4; // of reading, as the flags have them
   static final int AGAIN = 8;
   static final int ROWS = 20;
 
@@ -38,11 +38,9 @@ public final class RowCodecFuzz {
   private static final Set<Code> REFUSED = Set.of(Code.PROTOCOL_ERROR, Code.INVALID_ARGUMENT);
 
   private static final int SELF = 0;
-  private static final int OTHER = 1; // a worker of another node
 
   private static Cluster cluster; // for as long as the process lives
   private static QueryId query;
-  private static int stage;
   private static Shuffle shuffle; // from SELF to itself
   private static Batch polled;
   private static ObjectReceiver<Object> receiver;
@@ -60,7 +58,10 @@ public final class RowCodecFuzz {
     again = RowBuffer.over(ByteBuffer.allocateDirect(1 << 22));
     query = cluster.beginQuery();
     cluster.session(0).declareQuery(query, SELF);
-    open();
+    ShuffleSpec spec = new ShuffleSpec(query, 0, 0, new int[] {SELF}, new int[] {SELF});
+    shuffle = cluster.worker(SELF).openShuffle(spec);
+    polled = shuffle.receiver().newBatch();
+    receiver = shuffle.receiver().objects(new PresentCodec());
   }
 
   /** Throws what is a finding. */
@@ -100,25 +101,10 @@ public final class RowCodecFuzz {
     return new Column(type, (described & NULLABLE) != 0, isDecimal ? described / SCALE : 0);
   }
 
-  private static void open() {
-    ShuffleSpec spec = new ShuffleSpec(query, stage++, 0, new int[] {SELF}, new int[] {SELF});
-    shuffle = cluster.worker(SELF).openShuffle(spec);
-    polled = shuffle.receiver().newBatch();
-    receiver = shuffle.receiver().objects(new PresentCodec());
-  }
-
-  /** An object that was looked for and is not there moves its lane on: no input must see that of another. */
-  private static void openAnew() {
-    require(shuffle.sender().finish(Wait.NONE) == Outcome.DONE, "finish");
-    require(shuffle.receiver().receive(polled, Wait.NONE) == Outcome.END_OF_STREAM, "the end of the stream");
-    shuffle.close();
-    open();
-  }
-
   private static void read(byte[] bytes, int rows, int rowBytes, int flags) {
     Batch batch = receiver.frameForTest();
-    batch.place(memory.put(bytes), bytes.length, rows, rowBytes, (flags & REMOTE) != 0 ? OTHER : SELF);
-    Way way = Way.values()[flags % REMOTE % Way.values().length];
+    batch.place(memory.put(bytes), bytes.length, rows, rowBytes, 0);
+    Way way = Way.values()[flags % WAYS % Way.values().length];
     List<Object> objects = new ArrayList<>();
     Code refused = null;
     try {
@@ -138,13 +124,7 @@ public final class RowCodecFuzz {
     }
     rowsRead += objects.size();
     objects.forEach(object -> writeAgain(codec, object));
-    if (way != Way.ROW_BY_ROW && (refused == Code.WRONG_STATE || refused == Code.QUERY_ENDED)) {
-      require((flags & REMOTE) == 0, "no object is looked for that another node would have sent");
-      openAnew();
-    } else {
-      boolean isMark = way == Way.ROW_BY_ROW && refused == Code.WRONG_STATE;
-      require(isMark || refused == null || REFUSED.contains(refused), "refused by " + refused);
-    }
+    require(refused == null || REFUSED.contains(refused), "refused by " + refused);
     if ((flags & AGAIN) != 0 && codec instanceof SchemaCodec schema && !objects.isEmpty()) {
       sendAgain(schema, (Object[]) objects.get(0));
     }

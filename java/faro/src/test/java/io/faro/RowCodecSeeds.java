@@ -51,14 +51,13 @@ public final class RowCodecSeeds {
     List<Column> texts = List.of(TEXT, TEXT, Column.of(ColumnType.BYTES));
     Object[] words = {"", "h\u00e9", new byte[3]};
     add("texts", texts, RowCodecFuzz.Way.ROW_BY_ROW, RowCodecFuzz.AGAIN, words, words);
-    add("of_another_node", List.of(TEXT, MAYBE_LONG), RowCodecFuzz.Way.NEXT, RowCodecFuzz.REMOTE, new Object[] {"a", 1L});
 
     byte[] batch = frameOf(List.of(TEXT), new Object[] {"word"});
     add("broken_row_length", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, 0, 9));
     add("broken_text_length", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, LENGTH, 5));
     add("broken_text_length_below_0", List.of(TEXT), RowCodecFuzz.Way.DRAIN, changed(batch, LENGTH + 3, 0xff));
     add("broken_cut_short", List.of(TEXT), RowCodecFuzz.Way.ROW_BY_ROW, Arrays.copyOf(batch, batch.length - 1));
-    add("broken_object_that_nobody_sent", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, 3, 0x80));
+    add("broken_row_length_below_0", List.of(TEXT), RowCodecFuzz.Way.NEXT, changed(batch, 3, 0x80));
   }
 
   private void add(String name, List<Column> schema, RowCodecFuzz.Way way, int flags, Object[]... rows) throws IOException {
