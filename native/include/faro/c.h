@@ -1049,7 +1049,8 @@ faro_code faro_poller_post(faro_poller* poller);
  * faro_poller_claim(poller, channel, least, most, claim) do, up to the first that fails. `claim` is
  * that of the frame that is committed, and then that of the next one. Answers as the claim; failed
  * also as the commit. After that `claim->data` is null if the frame was committed, and the next
- * claim has failed; else the commit was refused, and the claim stays. */
+ * claim has failed; else the commit was refused, and the claim stays. Where nothing was claimed
+ * (wrong_state) nothing was committed, and `claim` is left as it is. */
 faro_outcome faro_poller_commit_and_claim(faro_poller* poller, faro_channel_id channel,
                                           size_t bytes, int32_t notice, size_t least, size_t most,
                                           faro_channel_claim* claim);
