@@ -63,8 +63,7 @@ struct faro_shuffle {
   /// None if this worker is no sender, no receiver, or the shuffle is closed.
   std::optional<faro::ShuffleSender> sender;
   std::optional<faro::ShuffleReceiver> receiver;
-  std::optional<faro::RowSender<uint64_t>> words;  // once many rows of 8 bytes were sent
-  faro_open_frames frames{};                       // without receivers if there is no sender
+  faro_open_frames frames{};  // without receivers if there is no sender
   faro::RowClaim claim;
 };
 

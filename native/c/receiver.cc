@@ -80,6 +80,17 @@ faro_code faro_batch_release(faro_batch* batch) {
   });
 }
 
+faro_code faro_batch_offsets(const faro_batch* batch, uint32_t* offsets, size_t count,
+                             uint32_t* rows) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(batch, "batch"));
+    FARO_RETURN_IF_ERROR(need_array(offsets, count, "offsets"));
+    FARO_RETURN_IF_ERROR(need(rows, "rows"));
+    *rows = batch->batch.offsets({offsets, count});
+    return Status::Ok();
+  });
+}
+
 faro_code faro_batch_detach(faro_batch* batch) {
   return coded([&]() -> Status {
     FARO_RETURN_IF_ERROR(need(batch, "batch"));

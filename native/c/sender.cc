@@ -17,9 +17,11 @@ namespace base = faro::base;
 using faro::Code;
 using faro::Outcome;
 using faro::Result;
+using faro::Sent;
 using faro::ShuffleSender;
 using faro::Status;
 using faro::Wait;
+using faro::shuffle::ManyRows;
 
 namespace {
 
@@ -65,6 +67,26 @@ faro_outcome take_place(const faro_shuffle* shuffle, size_t bytes, int64_t wait_
       fill(*claim, told);
     }
     return {outcome, *sender};
+  });
+}
+
+// Checks what the calls that send many rows have in common; then send(many, all, wait) sends them.
+template <typename Send>
+faro_outcome send_many(const faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                       int64_t wait_ns, size_t* sent, const Send& send) noexcept {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(sent, "sent"));
+    *sent = 0;
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    FARO_RETURN_IF_ERROR(need_array(rows, rows_bytes, "rows"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    const Result<Sent> done =
+        send(shuffle->core->sender()->many(), row_of(rows, rows_bytes), *wait);
+    if (!done.ok()) return done.status();
+    *sent = done->rows;
+    return {done->outcome, *sender};
   });
 }
 
@@ -118,31 +140,48 @@ faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_
   });
 }
 
-faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const uint64_t* rows, size_t row_count,
+faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                                  size_t row_count, uint32_t key_offset, uint32_t key_bytes,
                                   int32_t hash, int64_t wait_ns, size_t* sent) {
-  return answered([&]() -> Answer {
-    FARO_RETURN_IF_ERROR(need(sent, "sent"));
-    *sent = 0;
-    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
-    FARO_RETURN_IF_ERROR(need_array(rows, row_count, "rows"));
-    const Result<Wait> wait = wait_of(wait_ns);
-    if (!wait.ok()) return wait.status();
-    if (hash != FARO_HASH_FINALIZER && hash != FARO_HASH_MULTIPLICATIVE)
-      return Status(Code::invalid_argument, "there is no hash " + std::to_string(hash));
-    if (!shuffle->words) {
-      const Result<faro::RowSender<uint64_t>> made = shuffle->shuffle.sender<uint64_t>();
-      if (!made.ok()) return made.status();
-      shuffle->words = *made;
-    }
-    const faro::RowSender<uint64_t> sender = *shuffle->words;
-    const std::span<const uint64_t> all(rows, row_count);
-    const auto key = [](uint64_t row) { return row; };
-    const faro::Sent done = hash == FARO_HASH_FINALIZER
-                                ? sender.send_all(all, faro::FinalizerHash{}, key, *wait)
-                                : sender.send_all(all, faro::MultiplicativeHash{}, key, *wait);
-    *sent = done.rows;
-    return {done.outcome, sender};
-  });
+  return send_many(
+      shuffle, rows, rows_bytes, wait_ns, sent, [&](ManyRows& many, auto all, Wait wait) {
+        if (hash != FARO_HASH_FINALIZER && hash != FARO_HASH_MULTIPLICATIVE)
+          return Result<Sent>(base::error(Code::invalid_argument, "there is no hash {}", hash));
+        const auto by =
+            hash == FARO_HASH_FINALIZER ? faro::KeyHash::finalizer : faro::KeyHash::multiplicative;
+        return Result<Sent>(many.send_by_key(all, row_count, {key_offset, key_bytes}, by, wait));
+      });
+}
+
+faro_outcome faro_sender_send_rows(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                                   size_t row_count, const uint32_t* receivers, int64_t wait_ns,
+                                   size_t* sent) {
+  return send_many(shuffle, rows, rows_bytes, wait_ns, sent,
+                   [&](ManyRows& many, auto all, Wait wait) -> Result<Sent> {
+                     FARO_RETURN_IF_ERROR(need_array(receivers, row_count, "receivers"));
+                     return many.send(all, row_count, receivers, wait);
+                   });
+}
+
+faro_outcome faro_sender_send_rows_at(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                                      const void* offsets, uint32_t offset_bytes, size_t row_count,
+                                      const uint32_t* receivers, int64_t wait_ns, size_t* sent) {
+  return send_many(shuffle, rows, rows_bytes, wait_ns, sent,
+                   [&](ManyRows& many, auto all, Wait wait) -> Result<Sent> {
+                     FARO_RETURN_IF_ERROR(need_array(offsets, row_count, "offsets"));
+                     FARO_RETURN_IF_ERROR(need_array(receivers, row_count, "receivers"));
+                     switch (offset_bytes) {
+                       case sizeof(uint32_t):
+                         return many.send(all, static_cast<const uint32_t*>(offsets), row_count,
+                                          receivers, wait);
+                       case sizeof(uint64_t):
+                         return many.send(all, static_cast<const uint64_t*>(offsets), row_count,
+                                          receivers, wait);
+                       default:
+                         return base::error(Code::invalid_argument, "offsets of {} bytes: 4 or 8",
+                                            offset_bytes);
+                     }
+                   });
 }
 
 faro_outcome faro_sender_claim(faro_shuffle* shuffle, uint32_t receiver, size_t bytes,

@@ -44,7 +44,6 @@ void faro_shuffle::close() noexcept {
   core = nullptr;
   sender.reset();
   receiver.reset();
-  words.reset();
   frames = {};
 }
 

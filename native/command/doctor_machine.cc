@@ -94,13 +94,12 @@ void add_kernel_checks(const Config& config, std::vector<Check>& checks) {
   for (const uint32_t row_bytes : shuffle::kKernelWidths) {
     std::vector<std::string> times;
     for (const shuffle::KernelTime& time :
-         shuffle::calibrate(shuffle::KernelHash::finalizer, row_bytes, kReceivers)) {
+         shuffle::calibrate(KeyHash::finalizer, row_bytes, kReceivers)) {
       times.push_back(fmt::format("{} {:.2f}", kernel_name(time.kernel), time.ns_per_row));
     }
-    const std::string chosen(setting == "auto"
-                                 ? kernel_name(shuffle::fastest_kernel(
-                                       shuffle::KernelHash::finalizer, row_bytes, kReceivers))
-                                 : setting);
+    const std::string chosen(setting == "auto" ? kernel_name(shuffle::fastest_kernel(
+                                                     KeyHash::finalizer, row_bytes, kReceivers))
+                                               : setting);
     checks.push_back({fmt::format("rows of {} bytes", row_bytes), Health::ok,
                       fmt::format("{}{} (ns per row to {} receivers: {})", chosen,
                                   setting == "auto" ? "" : " by kernel.scatter", kReceivers,

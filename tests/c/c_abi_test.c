@@ -190,6 +190,8 @@ static void refuses_nulls(void) {
   size_t sent = 0;
   uint32_t number = 0;
   uint64_t key = 1;
+  uint32_t receiver = 0;
+  uint32_t offsets[] = {0, 8};
   faro_query_id query = {0};
 
   CHECK(faro_last_error(NULL) == invalid);
@@ -268,7 +270,11 @@ static void refuses_nulls(void) {
   FAILED(faro_sender_send(NULL, 0, "x", 1, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_multicast(NULL, NULL, 1, "x", 1, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_broadcast(NULL, "x", 1, FARO_WAIT_NONE), invalid);
-  FAILED(faro_sender_send_all(NULL, &key, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent), invalid);
+  FAILED(faro_sender_send_all(NULL, &key, 8, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
+         invalid);
+  FAILED(faro_sender_send_rows(NULL, &key, 8, 1, &receiver, FARO_WAIT_NONE, &sent), invalid);
+  FAILED(faro_sender_send_rows_at(NULL, &key, 8, offsets, 4, 1, &receiver, FARO_WAIT_NONE, &sent),
+         invalid);
   FAILED(faro_sender_claim(NULL, 0, 1, FARO_WAIT_NONE, NULL), invalid);
   FAILED(faro_sender_make_room(NULL, 0, 1, FARO_WAIT_NONE, NULL), invalid);
   REFUSED(faro_sender_commit(NULL, 1), invalid);
@@ -281,6 +287,9 @@ static void refuses_nulls(void) {
   REFUSED(faro_batch_describe(batch, NULL), invalid);
   REFUSED(faro_batch_release(NULL), invalid);
   REFUSED(faro_batch_detach(NULL), invalid);
+  REFUSED(faro_batch_offsets(NULL, offsets, 2, &number), invalid);
+  REFUSED(faro_batch_offsets(batch, NULL, 2, &number), invalid);
+  REFUSED(faro_batch_offsets(batch, offsets, 2, NULL), invalid);
   FAILED(faro_receiver_receive(NULL, batch, FARO_WAIT_NONE, NULL), invalid);
   FAILED(faro_receiver_receive_from(NULL, 0, batch, FARO_WAIT_NONE, NULL), invalid);
   FAILED(faro_receiver_stop(NULL), invalid);
@@ -344,8 +353,9 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   faro_batch* batch = faro_batch_create();
   faro_open_frames frames = {.size = sizeof frames};
   FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_WRONG_STATE);
-  FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
-         FARO_CODE_WRONG_STATE);
+  FAILED(
+      faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
+      FARO_CODE_WRONG_STATE);
   REFUSED(faro_sender_open_frames(shuffle, &frames), FARO_CODE_WRONG_STATE);
   REFUSED(faro_sender_commit(shuffle, 8), FARO_CODE_WRONG_STATE);
   FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_WRONG_STATE);
@@ -371,12 +381,27 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   const uint32_t twice[] = {0, 0};
   FAILED(faro_sender_multicast(shuffle, twice, 2, &row, 8, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_multicast(shuffle, NULL, 2, &row, 8, FARO_WAIT_NONE), invalid);
-  FAILED(faro_sender_send_all(shuffle, NULL, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
+  const int64_t none = FARO_WAIT_NONE;
+  FAILED(faro_sender_send_all(shuffle, NULL, 8, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
          invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 1, 99, FARO_WAIT_NONE, &sent), invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, negative, &sent), invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 1, FARO_HASH_FINALIZER, FARO_WAIT_NONE, NULL),
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, 99, none, &sent), invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 1, 8, FARO_HASH_FINALIZER, none, &sent),
          invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, FARO_HASH_FINALIZER, negative, &sent),
+         invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, FARO_HASH_FINALIZER, none, NULL), invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 7, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
+         invalid);
+  const uint32_t self = 0;
+  FAILED(faro_sender_send_rows(shuffle, NULL, 8, 1, &self, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 2, twice, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, SIZE_MAX / 4, twice, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 1, NULL, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 1, &self, negative, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 1, &self, none, NULL), invalid);
+  const uint64_t wide[] = {0, 8};
+  FAILED(faro_sender_send_rows_at(shuffle, &row, 8, wide, 8, 1, &self, none, &sent), invalid);
+  CHECK(sent == 0); /* these rows have a fixed width */
   FAILED(faro_sender_finish(shuffle, negative), invalid);
   FAILED(faro_sender_claim(shuffle, 0, 8, FARO_WAIT_NONE, NULL), invalid);
   faro_claim claim = {0};
@@ -548,9 +573,15 @@ static void send_fixed(struct cluster* cluster, int node) {
   static uint64_t rows[kNodes][kRows];
   for (int i = 0; i < kRows; ++i) rows[node][i] = (uint64_t)node * kRows + (uint64_t)i;
   size_t sent = 0;
-  DONE(faro_sender_send_all(shuffle, rows[node], kRows / 2, FARO_HASH_MULTIPLICATIVE,
-                            FARO_WAIT_FOREVER, &sent));
-  CHECK(sent == kRows / 2);
+  DONE(faro_sender_send_all(shuffle, rows[node], sizeof rows[node], kRows / 4, 0, 8,
+                            FARO_HASH_MULTIPLICATIVE, FARO_WAIT_FOREVER, &sent));
+  CHECK(sent == kRows / 4);
+  static uint32_t to[kNodes][kRows / 4];
+  const uint64_t* const second = rows[node] + kRows / 4;
+  OK(faro_partition(FARO_HASH_MULTIPLICATIVE, second, kRows / 4, kNodes, to[node]));
+  DONE(faro_sender_send_rows(shuffle, second, 2 * kRows, kRows / 4, to[node], FARO_WAIT_FOREVER,
+                             &sent));
+  CHECK(sent == kRows / 4);
   for (int i = kRows / 2; i < kRows; ++i) {
     uint32_t receiver = 0;
     OK(faro_partition(FARO_HASH_MULTIPLICATIVE, &rows[node][i], 1, kNodes, &receiver));
@@ -602,6 +633,21 @@ static void send_texts(struct cluster* cluster, int node) {
   DONE(faro_sender_broadcast(shuffle, "to all", 6, FARO_WAIT_FOREVER));
   DONE(faro_sender_multicast(shuffle, &other, 1, "to one", 6, FARO_WAIT_FOREVER));
   DONE(faro_sender_send(shuffle, other, NULL, 0, FARO_WAIT_FOREVER));
+  const char many[] = "a slice of many";
+  const uint32_t others[] = {other, other, other};
+  const uint64_t wide[] = {2, 7, 7, 15};
+  const uint32_t narrow[] = {2, 7, 16, 16};
+  size_t sent = 0;
+  DONE(faro_sender_send_rows_at(shuffle, many, 15, wide, 8, 3, others, FARO_WAIT_FOREVER, &sent));
+  CHECK(sent == 3);
+  FAILED(faro_sender_send_rows_at(shuffle, many, 15, narrow, 4, 3, others, FARO_WAIT_NONE, &sent),
+         FARO_CODE_INVALID_ARGUMENT);
+  CHECK(sent == 1 && strstr(last_message(), "row 1: it ends at byte 16, but all rows have 15"));
+  FAILED(faro_sender_send_rows_at(shuffle, many, 15, wide, 2, 3, others, FARO_WAIT_NONE, &sent),
+         FARO_CODE_INVALID_ARGUMENT);
+  FAILED(faro_sender_send_rows(shuffle, many, 15, 1, others, FARO_WAIT_NONE, &sent),
+         FARO_CODE_INVALID_ARGUMENT);
+  CHECK(sent == 0);
   DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
   faro_batch* batch = faro_batch_create();
   for (uint32_t sender = 0; sender < kNodes; ++sender) {
@@ -614,7 +660,12 @@ static void send_texts(struct cluster* cluster, int node) {
       OK(faro_batch_describe(batch, &got));
       CHECK(got.sender == sender && got.row_bytes == 0);
       const char* at = got.address;
+      uint32_t offsets[16] = {0};
+      uint32_t rows = 0;
+      OK(faro_batch_offsets(batch, offsets, 16, &rows));
+      CHECK(rows == got.row_count && offsets[rows] == got.bytes);
       for (uint32_t i = 0; i < got.row_count; ++i) {
+        CHECK(at == (const char*)got.address + offsets[i]);
         uint32_t length;
         memcpy(&length, at, sizeof length);
         strncat(texts, at + sizeof length, length);
@@ -626,7 +677,8 @@ static void send_texts(struct cluster* cluster, int node) {
       OK(faro_batch_release(batch));
     }
     CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
-    CHECK(strcmp(texts, sender == (uint32_t)node ? "to all;" : "to all;to one;;") == 0);
+    CHECK(strcmp(texts, sender == (uint32_t)node ? "to all;"
+                                                 : "to all;to one;;slice;; of many;slice;") == 0);
   }
   faro_batch_destroy(batch);
   faro_shuffle_destroy(shuffle);

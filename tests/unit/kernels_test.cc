@@ -88,8 +88,8 @@ class EveryKernel : public testing::TestWithParam<Kernel> {
 
 /// One call with `count` rows, which begin at any byte.
 template <uint32_t kRowBytes, class Hash>
-void expect_same_as_plain_loop(Kernel kernel, KernelHash hash, uint32_t receiver_count,
-                               size_t count, size_t largest_frame, std::mt19937_64& random) {
+void expect_same_as_plain_loop(Kernel kernel, KeyHash hash, uint32_t receiver_count, size_t count,
+                               size_t largest_frame, std::mt19937_64& random) {
   std::vector<std::byte> memory(count * kRowBytes + 16);
   for (std::byte& byte : memory) byte = static_cast<std::byte>(random());
   const std::byte* const first = memory.data() + random() % 16;
@@ -126,9 +126,9 @@ void expect_same_to_all(Kernel kernel) {
     for (const size_t largest_frame : {size_t{1}, size_t{300}, size_t{20'000}}) {
       const size_t count = random() % 600;
       ASSERT_NO_FATAL_FAILURE((expect_same_as_plain_loop<kRowBytes, FinalizerHash>(
-          kernel, KernelHash::finalizer, receivers, count, largest_frame, random)));
+          kernel, KeyHash::finalizer, receivers, count, largest_frame, random)));
       ASSERT_NO_FATAL_FAILURE((expect_same_as_plain_loop<kRowBytes, MultiplicativeHash>(
-          kernel, KernelHash::multiplicative, receivers, count, largest_frame, random)));
+          kernel, KeyHash::multiplicative, receivers, count, largest_frame, random)));
     }
   }
 }
@@ -149,7 +149,7 @@ TEST_P(EveryKernel, sends_every_number_of_rows) {
   for (const uint32_t receivers : {2u, 4u, 6u, 7u}) {
     for (size_t count = 0; count < 530; ++count) {
       ASSERT_NO_FATAL_FAILURE((expect_same_as_plain_loop<8, FinalizerHash>(
-          GetParam(), KernelHash::finalizer, receivers, count, 400, random)));
+          GetParam(), KeyHash::finalizer, receivers, count, 400, random)));
     }
   }
 }
@@ -183,7 +183,7 @@ TEST_P(EveryKernel, ends_at_the_first_row_that_finds_no_room_and_sends_all_befor
         streams[to].insert(streams[to].end(), rows[expected].bytes, rows[expected].bytes + 8);
       }
 
-      const size_t sent = detail::scatter_rows(block_kernel(GetParam(), KernelHash::finalizer),
+      const size_t sent = detail::scatter_rows(block_kernel(GetParam(), KeyHash::finalizer),
                                                std::span<const Row<8>>(rows), FinalizerHash{}, key,
                                                receiver_count, receivers.cursors.data(),
                                                [](uint32_t, const Row<8>&) { return false; });
@@ -199,8 +199,8 @@ TEST_P(EveryKernel, can_be_asked_for_by_its_name) {
   Config config;
   ASSERT_TRUE(config.set("kernel.scatter", name).ok());
   const detail::SendKernels kernels = send_kernels(name, 8, 4);
-  EXPECT_EQ(kernels.finalizer, block_kernel(GetParam(), KernelHash::finalizer));
-  EXPECT_EQ(kernels.multiplicative, block_kernel(GetParam(), KernelHash::multiplicative));
+  EXPECT_EQ(kernels.finalizer, block_kernel(GetParam(), KeyHash::finalizer));
+  EXPECT_EQ(kernels.multiplicative, block_kernel(GetParam(), KeyHash::multiplicative));
   EXPECT_EQ(kernels.finalizer == nullptr, GetParam() == Kernel::scalar);
 }
 
@@ -214,16 +214,16 @@ TEST(Kernels, calibration_tries_all_that_are_supported_and_its_choice_stays) {
   for (const Kernel kernel : kKernels) supported += is_supported(kernel);
   for (const uint32_t row_bytes : {1u, 8u, 20u, 100u, 4096u}) {
     for (const uint32_t receivers : {1u, 4u, 7u, 64u, 1000u}) {
-      const std::vector<KernelTime> times = calibrate(KernelHash::finalizer, row_bytes, receivers);
+      const std::vector<KernelTime> times = calibrate(KeyHash::finalizer, row_bytes, receivers);
       EXPECT_EQ(times.size(), supported);
       for (const KernelTime& time : times) {
         EXPECT_TRUE(is_supported(time.kernel));
         EXPECT_GT(time.ns_per_row, 0);
       }
-      const Kernel chosen = fastest_kernel(KernelHash::finalizer, row_bytes, receivers);
+      const Kernel chosen = fastest_kernel(KeyHash::finalizer, row_bytes, receivers);
       EXPECT_TRUE(is_supported(chosen));
       for (int again = 0; again < 3; ++again)
-        EXPECT_EQ(fastest_kernel(KernelHash::finalizer, row_bytes, receivers), chosen);
+        EXPECT_EQ(fastest_kernel(KeyHash::finalizer, row_bytes, receivers), chosen);
     }
   }
 }

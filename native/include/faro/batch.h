@@ -117,6 +117,14 @@ class Batch {
   /// Valid as long as the batch holds the rows.
   RowRange each_row() const noexcept;
 
+  /// Sets to[i] to where row i begins in bytes(), its length included, and to[row_count()] to where
+  /// the last one ends. So the bytes of row i lie from to[i] (if row_bytes() is 0: from to[i] + 4)
+  /// up to to[i + 1]. Lengths are read once, and checked to lie within bytes(): what is read by
+  /// these offsets is safe, also if a peer on the same machine changes the bytes meanwhile. Answers
+  /// how many rows there are offsets for: row_count(), or one less than `to` has places if these
+  /// are fewer; less only if such a peer has changed lengths. Blocks: never.
+  uint32_t offsets(std::span<uint32_t> to) const noexcept;
+
   /// Gives the memory back. Idempotent; the batch is empty then.
   void release() noexcept {
     if (frame_ != nullptr) release_frame();

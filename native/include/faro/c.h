@@ -657,11 +657,30 @@ faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_
 
 /* How rows are hashed: faro::FinalizerHash, faro::MultiplicativeHash. */
 enum faro_hashes { FARO_HASH_FINALIZER = 0, FARO_HASH_MULTIPLICATIVE = 1 };
-/* Sends rows of 8 bytes, each to the receiver that its value belongs to, as faro_partition says.
- * `sent`: how many, the first ones. Errors: invalid_argument if row_bytes of the shuffle is not
- * 8. */
-faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const uint64_t* rows, size_t row_count,
+/* Sends rows of the shuffle's fixed width, one behind the other in `rows_bytes` bytes, each to the
+ * receiver that its key belongs to: its `key_bytes` bytes from `key_offset` on. Keys of 4 and 8
+ * bytes are integers, little-endian, of which faro_partition says where they belong; others are
+ * hashed by faro_hash_bytes. `sent`: how many, the first ones; go on from there.
+ * Errors: invalid_argument if they do not lie within these bytes, or the key not within the row, or
+ * rows have a length each: then none was sent. */
+faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                                  size_t row_count, uint32_t key_offset, uint32_t key_bytes,
                                   int32_t hash, int64_t wait_ns, size_t* sent);
+/* Sends rows of the shuffle's fixed width, one behind the other in `rows_bytes` bytes: row i to
+ * receivers[i]. `sent`: how many, the first ones; go on from there. Each receiver is read once.
+ * Errors: invalid_argument, after the rows before, for a receiver that does not exist; if the rows
+ * do not lie within these bytes or have a length each: then none was sent. */
+faro_outcome faro_sender_send_rows(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                                   size_t row_count, const uint32_t* receivers, int64_t wait_ns,
+                                   size_t* sent);
+/* Sends rows with a length each: row i, from offsets[i] up to offsets[i + 1] within `rows_bytes`
+ * bytes of `rows`, to receivers[i]. There are row_count + 1 offsets, of `offset_bytes` bytes each:
+ * 4 or 8. Each offset and receiver is read once. Errors, after the rows before: invalid_argument
+ * for a receiver that does not exist, offsets that fall or lie outside; row_too_large.
+ * invalid_argument if rows have a fixed width: then none was sent. */
+faro_outcome faro_sender_send_rows_at(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
+                                      const void* offsets, uint32_t offset_bytes, size_t row_count,
+                                      const uint32_t* receivers, int64_t wait_ns, size_t* sent);
 /* Sets receivers[i] to where keys[i] belongs, of `receiver_count` receivers. It is equal on every
  * platform and in every language. Threads: any. Blocks: never. */
 faro_code faro_partition(int32_t hash, const uint64_t* keys, size_t count, uint32_t receiver_count,
@@ -767,6 +786,11 @@ void faro_batch_destroy(faro_batch* batch);
 faro_code faro_batch_describe(const faro_batch* batch, faro_rows* rows);
 /* Gives the memory back; the batch is empty then. Repeatable. */
 faro_code faro_batch_release(faro_batch* batch);
+/* Sets offsets[i] to where row i begins in the batch, its length included, and offsets[row_count]
+ * to where the last one ends, as faro::Batch::offsets; lengths are checked meanwhile. `count`: how
+ * many offsets there is room for. `rows`: of how many rows there are offsets now. */
+faro_code faro_batch_offsets(const faro_batch* batch, uint32_t* offsets, size_t count,
+                             uint32_t* rows);
 /* Copies the rows to overflow, so that the ring can move on while they are kept: describe it again.
  * Errors: limit_exceeded; the batch then stays as it is. */
 faro_code faro_batch_detach(faro_batch* batch);

@@ -35,6 +35,16 @@ struct MultiplicativeHash {
   constexpr uint64_t operator()(uint64_t key) const noexcept { return key * 0x9e3779b97f4a7c15ULL; }
 };
 
+/// The hashes above, for what is chosen at run time.
+enum class KeyHash : uint8_t { finalizer, multiplicative };
+
+/// Where the key lies in rows of a fixed width. `bytes` 8 and 4: an integer without a sign, as the
+/// machine stores it (little-endian); other widths: bytes, to be hashed by hash_bytes.
+struct RowKey {
+  uint32_t offset = 0;
+  uint32_t bytes = 8;
+};
+
 /// Maps a 64-bit hash to 0 … receiver_count-1 by its high 32 bits (multiply-shift; Lemire, "Fast
 /// random integer generation in an interval", 2019). No division; every platform agrees.
 /// receiver_count must be positive.

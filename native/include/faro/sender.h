@@ -13,6 +13,7 @@
 
 #include "faro/detail/copy_row.h"
 #include "faro/detail/scatter.h"
+#include "faro/hash.h"
 #include "faro/outcome.h"
 #include "faro/status.h"
 #include "faro/wait.h"
@@ -172,6 +173,35 @@ class ShuffleSender {
     return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
   }
 
+  /// Sends rows of the shuffle's fixed width, which lie one behind the other: row i goes to
+  /// receivers[i]. For engines that partition by themselves. The first Sent::rows rows were sent,
+  /// in order per receiver, and none after them: go on from there. A row for a receiver that has
+  /// stopped counts as sent, as by `send`. Each receiver is read once, so another thread may change
+  /// them meanwhile. A time limit is for each row that finds no room.
+  /// It is `failed`, after the rows before, also for a receiver that does not exist (status() names
+  /// the row), and where nothing was sent if the rows of this shuffle have a length each.
+  Sent send_rows(const std::byte* rows, size_t count, const uint32_t* receivers,
+                 Wait wait = Wait::forever()) const noexcept;
+
+  /// Sends rows with a length each: row i is the bytes of `rows` from offsets[i] up to
+  /// offsets[i + 1], of which there are `count` + 1, as in a column of strings of Apache Arrow. The
+  /// first need not be 0. Else it does what send_rows does for rows of a fixed width; each offset
+  /// is read once, too. It is `failed`, after the rows before, also where offsets fall or a row is
+  /// above row.limit_bytes, and where nothing was sent if rows of this shuffle have a fixed width.
+  Sent send_rows(const std::byte* rows, const uint64_t* offsets, size_t count,
+                 const uint32_t* receivers, Wait wait = Wait::forever()) const noexcept;
+  /// Sends rows with a length each, as by offsets of 64 bits, with offsets of 32.
+  Sent send_rows(const std::byte* rows, const uint32_t* offsets, size_t count,
+                 const uint32_t* receivers, Wait wait = Wait::forever()) const noexcept;
+
+  /// Sends rows of the shuffle's fixed width, which lie one behind the other, each to the receiver
+  /// that its key belongs to: partition(hash(key), receiver_count()) for integers of 4 and 8 bytes,
+  /// partition(hash_bytes(key), receiver_count()) for keys of other widths. Answers, limit and
+  /// order are those of send_rows. It is `failed`, and nothing was sent, if the key does not lie
+  /// within the row.
+  Sent send_all(const std::byte* rows, size_t count, RowKey key, KeyHash hash = KeyHash::finalizer,
+                Wait wait = Wait::forever()) const noexcept;
+
   /// Starts the transfer of everything that this worker has sent so far, however little. Rows are
   /// sent without it, too, when a later row finds no room in their frame, when the worker waits,
   /// and by finish. Answers done or failed. Blocks: never.
@@ -291,6 +321,8 @@ class RowSender : public ShuffleSender {
     }
     return detail::send_slow(sender_, receiver, &row, sizeof(Row), wait);
   }
+
+  using ShuffleSender::send_all;
 
   /// Sends rows[i] to partition(hash(key(rows[i])), receiver_count()), for all i or the first ones,
   /// by the loops that are fastest on this machine (setting kernel.scatter). A time limit is for

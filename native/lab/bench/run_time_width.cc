@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/return_if_error.h"
@@ -65,34 +68,64 @@ struct Taken {
   RowSum sum;
 };
 
-/// One round of one way: a query of one shuffle, from a worker to itself.
+/// One round of one way: a query of one shuffle, from the first worker to itself or to several.
 template <uint32_t kRowBytes>
 class Round {
  public:
   using Codec = workload::RowCodec<kRowBytes>;
   using Row = workload::IntegerRow<kRowBytes>;
 
-  Round(RowWay way, uint64_t rows) : way_(way), rows_(rows) { block_.reserve(kBlockRows); }
+  Round(RowWay way, const RunTimeWidthJob& job) : way_(way), rows_(job.rows) {
+    block_.reserve(kBlockRows);
+    receivers_.resize(way >= RowWay::typed_all ? job.receivers : 1);
+  }
 
   Result<Taken> run(Session& session) {
-    Worker& worker = session.worker(0);
     const QueryId query = session.begin_query();
-    FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker.open_shuffle({query, 0, kRowBytes, {}, {}}));
-    FARO_ASSIGN_OR_RETURN(sender_, shuffle.template sender<Row>());
-    FARO_ASSIGN_OR_RETURN(receiver_, shuffle.receiver());
-    Outcome outcome = Outcome::done;
-    while (outcome != Outcome::end_of_stream) {
-      if (!finished_) outcome = send();
-      if (outcome != Outcome::failed) outcome = receive();
-      if (outcome == Outcome::failed) return shuffle.status();
+    const uint32_t width = way_ == RowWay::by_offsets ? 0 : kRowBytes;
+    std::vector<uint32_t> to(receivers_.size());
+    std::iota(to.begin(), to.end(), 0u);
+    std::vector<Shuffle> shuffles;
+    for (uint32_t w = 0; w < receivers_.size(); ++w) {
+      FARO_ASSIGN_OR_RETURN(Shuffle shuffle,
+                            session.worker(w).open_shuffle({query, 0, width, {0}, to}));
+      FARO_ASSIGN_OR_RETURN(receivers_[w], shuffle.receiver());
+      shuffles.push_back(std::move(shuffle));
     }
-    shuffle.close();
-    if (worker.end_query(query) != Outcome::done) return worker.status();
+    FARO_ASSIGN_OR_RETURN(bytes_sender_, shuffles[0].sender());
+    if (width != 0) {
+      FARO_ASSIGN_OR_RETURN(sender_, shuffles[0].template sender<Row>());
+    }
+    size_t ended = 0;
+    while (ended < receivers_.size()) {
+      if (!finished_ && send() == Outcome::failed) return shuffles[0].status();
+      for (size_t w = ended; w < receivers_.size(); ++w) {
+        const Outcome outcome = receive(receivers_[w]);
+        if (outcome == Outcome::failed) return shuffles[w].status();
+        if (outcome == Outcome::end_of_stream && w == ended) ++ended;
+      }
+    }
+    for (Shuffle& shuffle : shuffles) shuffle.close();
+    FARO_RETURN_IF_ERROR(end_everywhere(session, query));
     return taken_;
   }
 
  private:
   static constexpr uint64_t kBlockRows = kBlockBytes / kRowBytes;
+
+  static Status end_everywhere(Session& session, const QueryId& query) {
+    std::vector<bool> has_ended(session.worker_count());
+    for (size_t left = has_ended.size(); left > 0;) {
+      for (uint32_t w = 0; w < has_ended.size(); ++w) {
+        if (has_ended[w]) continue;
+        const Outcome outcome = session.worker(w).end_query(query, Wait::none());
+        if (outcome == Outcome::failed) return session.worker(w).status();
+        has_ended[w] = outcome == Outcome::done;
+        if (has_ended[w]) --left;
+      }
+    }
+    return Status::Ok();
+  }
 
   /// As much as there is room for.
   Outcome send() {
@@ -100,7 +133,7 @@ class Round {
     while (outcome == Outcome::done && !finished_) {
       if (at_ == block_.size()) make_block();
       taken_.send.start();
-      outcome = block_.empty() ? sender_.finish(Wait::none()) : send_block();
+      outcome = block_.empty() ? bytes_sender_.finish(Wait::none()) : send_block();
       taken_.send.stop();
       finished_ = block_.empty() && outcome == Outcome::done;
     }
@@ -109,7 +142,14 @@ class Round {
 
   void make_block() {
     block_.resize(std::min(kBlockRows, rows_ - made_));
-    for (Row& row : block_) Codec::write(row.bytes, made_++);
+    to_.resize(block_.size());
+    for (size_t i = 0; i < block_.size(); ++i) {
+      Codec::write(block_[i].bytes, made_++);
+      to_[i] =
+          partition(FinalizerHash{}(key_of(block_[i])), static_cast<uint32_t>(receivers_.size()));
+    }
+    offsets_.resize(block_.size() + 1);
+    for (size_t i = 0; i < offsets_.size(); ++i) offsets_[i] = static_cast<uint32_t>(i * kRowBytes);
     at_ = 0;
   }
 
@@ -125,8 +165,33 @@ class Round {
         return broadcast_typed();
       case RowWay::bytes_broadcast:
         return broadcast_bytes();
+      case RowWay::typed_all:
+        return send_many(sender_.send_all(std::span<const Row>(block_).subspan(at_),
+                                          FinalizerHash{}, key_of, Wait::none()));
+      case RowWay::by_key:
+        return send_many(bytes_sender_.send_all(rest(), rest_count(), {0, sizeof(uint64_t)},
+                                                KeyHash::finalizer, Wait::none()));
+      case RowWay::to_vector:
+        return send_many(
+            bytes_sender_.send_rows(rest(), rest_count(), to_.data() + at_, Wait::none()));
+      case RowWay::by_offsets:
+        return send_many(bytes_sender_.send_rows(bytes_of(block_[0], 0).data(),
+                                                 offsets_.data() + at_, rest_count(),
+                                                 to_.data() + at_, Wait::none()));
     }
     return Outcome::failed;
+  }
+
+  static uint64_t key_of(const Row& row) noexcept {
+    uint64_t key;
+    std::memcpy(&key, row.bytes, sizeof key);
+    return key;
+  }
+  const std::byte* rest() const { return bytes_of(block_[at_], 0).data(); }
+  size_t rest_count() const { return block_.size() - at_; }
+  Outcome send_many(Sent sent) {
+    at_ += sent.rows;
+    return sent.outcome;
   }
 
   template <typename SendRow>
@@ -145,13 +210,13 @@ class Round {
     return send_each([&](const Row& row) { return sender.send(0, row, Wait::none()); });
   }
   [[gnu::noinline]] Outcome send_bytes() {
-    const ShuffleSender sender = sender_;
+    const ShuffleSender sender = bytes_sender_;
     const size_t width = width_;
     return send_each(
         [&](const Row& row) { return sender.send(0, bytes_of(row, width), Wait::none()); });
   }
   [[gnu::noinline]] Outcome write_bytes() {
-    const ShuffleSender sender = sender_;
+    const ShuffleSender sender = bytes_sender_;
     const size_t width = width_;
     return send_each([&](const Row& row) {
       return sender.write(
@@ -165,7 +230,7 @@ class Round {
     });
   }
   [[gnu::noinline]] Outcome broadcast_bytes() {
-    const ShuffleSender sender = sender_;
+    const ShuffleSender sender = bytes_sender_;
     const size_t width = width_;
     return send_each(
         [&](const Row& row) { return sender.broadcast(bytes_of(row, width), Wait::none()); });
@@ -175,13 +240,15 @@ class Round {
     return {reinterpret_cast<const std::byte*>(row.bytes), width};
   }
 
-  bool is_typed() const { return way_ == RowWay::typed || way_ == RowWay::typed_broadcast; }
+  bool is_typed() const {
+    return way_ == RowWay::typed || way_ == RowWay::typed_broadcast || way_ == RowWay::typed_all;
+  }
 
   /// All there is.
-  Outcome receive() {
+  Outcome receive(const ShuffleReceiver& receiver) {
     while (true) {
       taken_.receive.start();
-      const Outcome outcome = receiver_.receive(batch_, Wait::none());
+      const Outcome outcome = receiver.receive(batch_, Wait::none());
       if (outcome != Outcome::done) return outcome;
       taken_.sum += is_typed() ? sum_typed(batch_) : sum_bytes(batch_);
       batch_.release();
@@ -207,9 +274,12 @@ class Round {
   const uint64_t rows_;
   const volatile size_t width_ = kRowBytes;  // volatile: the compiler does not know it
   RowSender<Row> sender_;
-  ShuffleReceiver receiver_;
+  ShuffleSender bytes_sender_;
+  std::vector<ShuffleReceiver> receivers_;
   Batch batch_;
-  std::vector<Row> block_;  // not yet sent: from at_ on
+  std::vector<Row> block_;         // not yet sent: from at_ on
+  std::vector<uint32_t> to_;       // of the block
+  std::vector<uint32_t> offsets_;  // of the block
   size_t at_ = 0;
   uint64_t made_ = 0;
   bool finished_ = false;
@@ -225,7 +295,7 @@ Result<Taken> run_round(const RunTimeWidthJob& job, RowWay way, Session& session
     return Status(Code::invalid_argument,
                   fmt::format("rows of {} bytes are not compiled", job.row_bytes));
   }
-  return Round<kRowWidths[kWidth]>(way, job.rows).run(session);
+  return Round<kRowWidths[kWidth]>(way, job).run(session);
 }
 
 double median(std::vector<double> values) {
@@ -239,6 +309,7 @@ double median(std::vector<double> values) {
 Result<RunTimeWidthFigures> run_run_time_width(const RunTimeWidthJob& job, const Config& config) {
   Config own = config;
   FARO_RETURN_IF_ERROR(own.set("cluster.nodes", "127.0.0.1:0"));
+  FARO_RETURN_IF_ERROR(own.set("cluster.workers", std::to_string(job.receivers)));
   FARO_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::open(own));
   const workload::Totals expected = workload::totals_of(job.rows);
   RunTimeWidthFigures figures;

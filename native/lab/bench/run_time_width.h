@@ -1,5 +1,5 @@
-// What it costs to send rows whose width is known only at run time, one at a time, beside rows of a compiled type; and to receive
-// them. One worker sends to itself, so that a thread's clock tells what each side takes; all ways take turns within one run.
+// What it costs to send rows whose width is known only at run time, one at a time or many, beside rows of a compiled type; and to
+// receive them. One thread has all workers, so that its clock tells what each side takes; all ways take turns within one run.
 #pragma once
 
 #include <array>
@@ -11,13 +11,24 @@
 namespace faro::bench {
 
 /// How the rows are sent. Those behind each typed way are compared with it.
-enum class RowWay : uint8_t { typed, bytes, in_place, typed_broadcast, bytes_broadcast };
-inline constexpr size_t kRowWays = 5;
+enum class RowWay : uint8_t {
+  typed,
+  bytes,
+  in_place,
+  typed_broadcast,
+  bytes_broadcast,
+  typed_all,   ///< RowSender::send_all
+  by_key,      ///< ShuffleSender::send_all
+  to_vector,   ///< ShuffleSender::send_rows; who computes the receivers is not timed
+  by_offsets,  ///< ShuffleSender::send_rows of a shuffle whose rows have a length each
+};
+inline constexpr size_t kRowWays = 9;
 
 struct RunTimeWidthJob {
   uint32_t row_bytes = 16;  ///< of workload::kRowWidths
   uint64_t rows = 1'000'000;
-  uint32_t rounds = 7;  ///< of every way
+  uint32_t receivers = 4;  ///< of rows that are sent many at a time; others go to the sender itself
+  uint32_t rounds = 7;     ///< of every way
 };
 
 struct RunTimeWidthFigures {

@@ -18,7 +18,6 @@
 namespace faro::command::lab {
 namespace {
 
-using shuffle::KernelHash;
 using shuffle::KernelTime;
 
 struct Flags {
@@ -34,7 +33,7 @@ struct Measured {
   std::vector<KernelTime> times;
 };
 
-std::vector<Measured> measure(KernelHash hash) {
+std::vector<Measured> measure(KeyHash hash) {
   std::vector<Measured> all;
   for (const uint32_t row_bytes : shuffle::kKernelWidths) {
     for (const uint32_t receivers : kReceivers)
@@ -81,8 +80,8 @@ Json json_of(const std::vector<Measured>& all) {
 int run(const Flags& flags) {
   const Result<bench::HashKind> hash = bench::parse_hash(flags.hash);
   if (!hash) return bench_error(hash.status());
-  const std::vector<Measured> all = measure(
-      *hash == bench::HashKind::finalizer ? KernelHash::finalizer : KernelHash::multiplicative);
+  const std::vector<Measured> all =
+      measure(*hash == bench::HashKind::finalizer ? KeyHash::finalizer : KeyHash::multiplicative);
   if (flags.json) {
     fmt::print("{}\n", json_text(json_of(all), true));
   } else {

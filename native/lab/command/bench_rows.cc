@@ -70,8 +70,9 @@ struct WidthFlags {
   bool json = false;
 };
 
-constexpr std::array<const char*, bench::kRowWays> kWays = {"typed", "bytes", "in_place",
-                                                            "typed_broadcast", "bytes_broadcast"};
+constexpr std::array<const char*, bench::kRowWays> kWays = {
+    "typed",     "bytes",  "in_place",  "typed_broadcast", "bytes_broadcast",
+    "typed_all", "by_key", "to_vector", "by_offsets"};
 
 int run_width(const WidthFlags& flags) {
   const Result<Config> config = flags.settings.load();
@@ -92,10 +93,12 @@ int run_width(const WidthFlags& flags) {
   if (flags.json) {
     fmt::print("{}\n", json_text(json, true));
   } else {
-    fmt::print("{} rows of {} bytes, of a worker to itself; medians of {}; {}.\n\n{}",
-               grouped(flags.job.rows), flags.job.row_bytes, counted(flags.job.rounds, "run"),
-               all->verified ? "verified" : "WRONG: not every row came once and whole",
-               table.text());
+    fmt::print(
+        "{} rows of {} bytes, of a worker to itself, many at a time to {}; medians of {}; "
+        "{}.\n\n{}",
+        grouped(flags.job.rows), flags.job.row_bytes, counted(flags.job.receivers, "worker"),
+        counted(flags.job.rounds, "run"),
+        all->verified ? "verified" : "WRONG: not every row came once and whole", table.text());
   }
   return all->verified ? kExitOk : kExitFailed;
 }
@@ -120,6 +123,8 @@ void add_row_commands(CLI::App& bench, int& exit_code) {
   width.option_defaults()->always_capture_default();
   add_row_bytes_flag(width, flags.job.row_bytes);
   add_number(width, "--rows", flags.job.rows, "Rows of each run", 1, uint64_t{1} << 36);
+  add_number(width, "--receivers", flags.job.receivers, "Workers that get rows sent many at a time",
+             1, 64);
   add_repetitions_flag(width, flags.job.rounds);
   width.option_defaults()->always_capture_default(false);
   flags.settings.add_to(width);

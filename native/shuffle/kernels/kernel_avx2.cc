@@ -18,11 +18,11 @@ constexpr detail::BlockKernel kMultiplicative = {partition_block<MultiplicativeH
 
 }  // namespace
 
-const detail::BlockKernel* avx2_kernel(KernelHash hash) noexcept {
-  return hash == KernelHash::finalizer ? &kFinalizer : &kMultiplicative;
+const detail::BlockKernel* avx2_kernel(KeyHash hash) noexcept {
+  return hash == KeyHash::finalizer ? &kFinalizer : &kMultiplicative;
 }
 #else
-const detail::BlockKernel* avx2_kernel(KernelHash) noexcept { return nullptr; }
+const detail::BlockKernel* avx2_kernel(KeyHash) noexcept { return nullptr; }
 #endif
 
 }  // namespace faro::shuffle

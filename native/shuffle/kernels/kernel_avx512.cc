@@ -66,11 +66,11 @@ constexpr detail::BlockKernel kKernel = {
 
 }  // namespace
 
-const detail::BlockKernel* avx512_kernel(KernelHash hash) noexcept {
-  return hash == KernelHash::finalizer ? &kKernel<FinalizerHash> : &kKernel<MultiplicativeHash>;
+const detail::BlockKernel* avx512_kernel(KeyHash hash) noexcept {
+  return hash == KeyHash::finalizer ? &kKernel<FinalizerHash> : &kKernel<MultiplicativeHash>;
 }
 #else
-const detail::BlockKernel* avx512_kernel(KernelHash) noexcept { return nullptr; }
+const detail::BlockKernel* avx512_kernel(KeyHash) noexcept { return nullptr; }
 #endif
 
 }  // namespace faro::shuffle

@@ -71,7 +71,7 @@ double turn_ns(const detail::BlockKernel* kernel, uint32_t receiver_count) {
 }
 
 template <class Hash, uint32_t kRowBytes>
-std::vector<KernelTime> calibrate_width(KernelHash hash, uint32_t receiver_count) {
+std::vector<KernelTime> calibrate_width(KeyHash hash, uint32_t receiver_count) {
   const std::lock_guard lock(sample.mutex);
   for (size_t at = 0; at + kRowBytes <= kSampleBytes; at += kRowBytes) {
     const uint64_t n = at / kRowBytes;
@@ -95,8 +95,7 @@ std::vector<KernelTime> calibrate_width(KernelHash hash, uint32_t receiver_count
 }
 
 template <class Hash>
-std::vector<KernelTime> calibrate_hash(KernelHash hash, uint32_t row_bytes,
-                                       uint32_t receiver_count) {
+std::vector<KernelTime> calibrate_hash(KeyHash hash, uint32_t row_bytes, uint32_t receiver_count) {
   switch (row_bytes) {
     case 8:
       return calibrate_width<Hash, 8>(hash, receiver_count);
@@ -162,7 +161,7 @@ bool is_supported(Kernel kernel) noexcept {
   return true;
 }
 
-const detail::BlockKernel* block_kernel(Kernel kernel, KernelHash hash) noexcept {
+const detail::BlockKernel* block_kernel(Kernel kernel, KeyHash hash) noexcept {
   switch (kernel) {
     case Kernel::avx2:
       return avx2_kernel(hash);
@@ -174,11 +173,11 @@ const detail::BlockKernel* block_kernel(Kernel kernel, KernelHash hash) noexcept
   return nullptr;
 }
 
-std::vector<KernelTime> calibrate(KernelHash hash, uint32_t row_bytes, uint32_t receiver_count) {
+std::vector<KernelTime> calibrate(KeyHash hash, uint32_t row_bytes, uint32_t receiver_count) {
   const uint32_t width = kKernelWidths[place_in(kKernelWidths, row_bytes)];
   const uint32_t receivers = kKernelReceivers[place_in(kKernelReceivers, receiver_count)];
-  return hash == KernelHash::finalizer ? calibrate_hash<FinalizerHash>(hash, width, receivers)
-                                       : calibrate_hash<MultiplicativeHash>(hash, width, receivers);
+  return hash == KeyHash::finalizer ? calibrate_hash<FinalizerHash>(hash, width, receivers)
+                                    : calibrate_hash<MultiplicativeHash>(hash, width, receivers);
 }
 
 Kernel fastest_of(const std::vector<KernelTime>& times) noexcept {
@@ -189,7 +188,7 @@ Kernel fastest_of(const std::vector<KernelTime>& times) noexcept {
   return fastest.kernel;
 }
 
-Kernel fastest_kernel(KernelHash hash, uint32_t row_bytes, uint32_t receiver_count) {
+Kernel fastest_kernel(KeyHash hash, uint32_t row_bytes, uint32_t receiver_count) {
   static Choices choices;
   std::atomic<uint8_t>& choice = choices.kernels[static_cast<size_t>(hash)][place_in(
       kKernelWidths, row_bytes)][place_in(kKernelReceivers, receiver_count)];
@@ -202,13 +201,13 @@ Kernel fastest_kernel(KernelHash hash, uint32_t row_bytes, uint32_t receiver_cou
 
 detail::SendKernels send_kernels(std::string_view setting, uint32_t row_bytes,
                                  uint32_t receiver_count) {
-  const auto kernel_for = [&](KernelHash hash) {
+  const auto kernel_for = [&](KeyHash hash) {
     for (const Kernel kernel : kKernels) {
       if (setting == kernel_name(kernel)) return block_kernel(kernel, hash);
     }
     return block_kernel(fastest_kernel(hash, row_bytes, receiver_count), hash);
   };
-  return {kernel_for(KernelHash::finalizer), kernel_for(KernelHash::multiplicative)};
+  return {kernel_for(KeyHash::finalizer), kernel_for(KeyHash::multiplicative)};
 }
 
 }  // namespace faro::shuffle

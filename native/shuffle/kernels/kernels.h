@@ -27,10 +27,8 @@ std::string_view kernel_name(Kernel kernel) noexcept;
 /// By this build and the processor at hand.
 bool is_supported(Kernel kernel) noexcept;
 
-enum class KernelHash : uint8_t { finalizer, multiplicative };
-
 /// The loops of a kernel that is supported; null: the fused one.
-const detail::BlockKernel* block_kernel(Kernel kernel, KernelHash hash) noexcept;
+const detail::BlockKernel* block_kernel(Kernel kernel, KeyHash hash) noexcept;
 
 /// What the calibration found for one kernel.
 struct KernelTime {
@@ -44,20 +42,20 @@ inline constexpr uint32_t kKernelReceivers[] = {1, 2, 3, 4, 5, 6, 8, 16, 32, 64}
 
 /// Lets all supported kernels send the same rows, each some times; the shortest time of each. About a
 /// tenth of a millisecond. Threads: any, one at a time.
-std::vector<KernelTime> calibrate(KernelHash hash, uint32_t row_bytes, uint32_t receiver_count);
+std::vector<KernelTime> calibrate(KeyHash hash, uint32_t row_bytes, uint32_t receiver_count);
 
 /// The one to take: the first, unless a later one is clearly faster.
 Kernel fastest_of(const std::vector<KernelTime>& times) noexcept;
 
 /// The kernel for rows of a width to that many receivers, by a calibration that is made once per process.
-Kernel fastest_kernel(KernelHash hash, uint32_t row_bytes, uint32_t receiver_count);
+Kernel fastest_kernel(KeyHash hash, uint32_t row_bytes, uint32_t receiver_count);
 
 /// What `kernel.scatter` asks for: a kernel's name, or auto. `setting` was checked (base/config.cc).
 detail::SendKernels send_kernels(std::string_view setting, uint32_t row_bytes,
                                  uint32_t receiver_count);
 
 // For kernels.cc: the loops, one file per instruction set. Null where this build has none.
-const detail::BlockKernel* avx2_kernel(KernelHash hash) noexcept;
-const detail::BlockKernel* avx512_kernel(KernelHash hash) noexcept;
+const detail::BlockKernel* avx2_kernel(KeyHash hash) noexcept;
+const detail::BlockKernel* avx512_kernel(KeyHash hash) noexcept;
 
 }  // namespace faro::shuffle

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -223,6 +225,27 @@ Batch::RowRange Batch::each_row() const noexcept {
     first.row_ = {data_, row_bytes_};
   }
   return {first, RowIterator()};
+}
+
+uint32_t Batch::offsets(std::span<uint32_t> to) const noexcept {
+  if (to.empty()) return 0;
+  const auto rows = static_cast<uint32_t>(std::min<size_t>(row_count_, to.size() - 1));
+  const std::byte* at = data_;
+  const std::byte* const end = data_ + bytes_;
+  to[0] = 0;
+  for (uint32_t row = 0; row < rows; ++row) {
+    uint64_t bytes = row_bytes_;
+    if (row_bytes_ == 0) {
+      uint32_t length = 0;
+      if (end - at < static_cast<ptrdiff_t>(sizeof length)) return row;
+      std::memcpy(&length, at, sizeof length);
+      bytes = sizeof length + uint64_t{length};
+    }
+    if (static_cast<uint64_t>(end - at) < bytes) return row;
+    at += bytes;
+    to[row + 1] = static_cast<uint32_t>(at - data_);
+  }
+  return rows;
 }
 
 // --- ShuffleReceiver

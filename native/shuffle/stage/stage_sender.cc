@@ -23,6 +23,7 @@ StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& la
       cursors_(shuffle.spec().receivers.size()),
       frame_rows_(cursors_.size()),
       claimed_(wait_loop, lanes),
+      many_(*this, shuffle, side_),
       everyone_(cursors_.size()),
       named_(cursors_.size()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);

@@ -13,6 +13,7 @@
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
 #include "shuffle/stage/claimed_row.h"
+#include "shuffle/stage/many_rows.h"
 #include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
@@ -34,6 +35,10 @@ class StageSender {
   /// Writes rows of a fixed width, those first ones that fit into the open frames of all receivers that
   /// have not stopped, if some have. Returns how many.
   size_t broadcast_past_stopped(std::span<const std::byte> rows) noexcept;
+  /// The calls that send many rows of a type that is known at run time.
+  ManyRows& many() noexcept { return many_; }
+  /// How every call that sends begins. Answers done or failed.
+  Outcome enter();
   /// Flushes all rings of the worker.
   Outcome flush() noexcept;
   Outcome finish(Wait wait);
@@ -75,7 +80,6 @@ class StageSender {
 
  private:
   uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(destinations_.size()); }
-  Outcome enter();
   Outcome check_row(std::string_view what, size_t bytes);
   Outcome check_receivers(std::span<const uint32_t> receivers);
   Outcome fail_no_receiver(uint32_t receiver);
@@ -98,6 +102,7 @@ class StageSender {
   std::vector<uint32_t> frame_rows_;
   std::vector<Destination> destinations_;  // by receiver, as the two above
   ClaimedRow claimed_;
+  ManyRows many_;
   std::vector<uint32_t> everyone_;  // all receivers
   std::vector<uint64_t> named_;     // by receiver: the number of the last multicast that named it
   uint64_t multicasts_ = 0;
