@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/error.h"
@@ -140,6 +141,60 @@ Outcome LocalWorker::arm(const std::function<bool()>& progress, Progress what) {
   const Outcome outcome = wait_loop_.arm_unless(attempt, sleep_ns, what == Progress::call);
   if (outcome == Outcome::would_wait) status = readiness_.watch(sleep_ns);
   return status.ok() ? outcome : fail(std::move(status));
+}
+
+// --- sending and receiving together
+
+Status LocalWorker::check_exchange(Exchange& exchange, Wait wait) {
+  FARO_RETURN_IF_ERROR(enter(Spares::all));
+  if (in_exchange_) {
+    return base::error(Code::wrong_state,
+                       "worker {}: exchange is called by a function of exchange; name all shuffles "
+                       "in one call",
+                       number());
+  }
+  if (!wait.is_none()) FARO_RETURN_IF_ERROR(ownership_.check_may_wait(wait));
+  return exchange.check(number());
+}
+
+Outcome LocalWorker::exchange(std::span<ExchangePart> parts, Wait wait) {
+  const Call call(*this);
+  Exchange exchange(parts);
+  if (Status status = check_exchange(exchange, wait); !status.ok()) return fail(std::move(status));
+  in_exchange_ = true;
+  const Outcome outcome = run_exchange(exchange, wait);
+  in_exchange_ = false;
+  const Outcome answer = answer_exchange(exchange, outcome);
+  exchange.rethrow();
+  return answer;
+}
+
+// A turn is a condition: nothing in it may wait, and what it would have waited for is looked at once for all its calls.
+Outcome LocalWorker::run_exchange(Exchange& exchange, Wait wait) {
+  const std::function<bool()> turn = [&] { return exchange.turn(); };
+  const auto attempt = [&] { return look(turn, Spares::none); };
+  if (wait.is_none()) return wait_loop_.run<WaitLoop::For::condition>(attempt);
+  const bool is_limited = !wait.is_forever();
+  const base::Nanoseconds end =
+      is_limited ? base::deadline_after(context_.now(), static_cast<uint64_t>(wait.limit().count()))
+                 : base::kForever;
+  for (;;) {
+    const Outcome outcome = wait_loop_.wait<WaitLoop::For::condition>(attempt, wait);
+    if (outcome != Outcome::done || exchange.is_done() || exchange.has_failed()) return outcome;
+    if (!is_limited) continue;
+    const base::Nanoseconds now = context_.now();
+    if (now >= end) return Outcome::deadline;
+    wait = Wait::at_most(std::chrono::nanoseconds(end - now));
+  }
+}
+
+Outcome LocalWorker::answer_exchange(Exchange& exchange, Outcome outcome) {
+  if (exchange.has_failed()) {
+    if (const std::shared_ptr<Query>& query = exchange.failed_query())
+      context_.queries.fail(*query, part_failed(number(), exchange.why()));
+    return fail(exchange.why());
+  }
+  return outcome == Outcome::done && exchange.is_done() ? Outcome::end_of_stream : outcome;
 }
 
 // --- the end of a query

@@ -14,6 +14,7 @@
 #include "ring/ready_watch.h"
 #include "ring/waiter.h"
 #include "shuffle/at_rest.h"
+#include "shuffle/exchange.h"
 #include "shuffle/link_lanes.h"
 #include "shuffle/open_shuffle.h"
 #include "shuffle/operation/operation.h"
@@ -50,6 +51,8 @@ class LocalWorker {
   Result<Shuffle> open_shuffle(const ShuffleSpec& spec);
   Outcome wait_until(const std::function<bool()>& condition, Wait wait);
   Outcome arm(const std::function<bool()>& progress, Progress what);
+  /// Throws: what a function of a part has thrown.
+  Outcome exchange(std::span<ExchangePart> parts, Wait wait);
   Outcome end_query(const QueryId& id, const Status& failure, Wait wait);
   /// Why the last of these answered failed.
   const Status& status() const noexcept { return status_; }
@@ -95,6 +98,9 @@ class LocalWorker {
   bool handle_alerts();
   Status enter(Spares spares, const QueryId& spared = {});
   Outcome look(const std::function<bool()>& condition, Spares spares);
+  Status check_exchange(Exchange& exchange, Wait wait);
+  Outcome run_exchange(Exchange& exchange, Wait wait);
+  Outcome answer_exchange(Exchange& exchange, Outcome outcome);
   void tell_abandoned() noexcept;
   Outcome fail(Status status) noexcept;
   Status complete(ShuffleSpec& spec) const;
@@ -124,6 +130,7 @@ class LocalWorker {
   std::vector<std::shared_ptr<Query>> ending_;
   /// It has closed shuffles of them before their end, and has given no better cause.
   std::vector<std::shared_ptr<Query>> abandoned_;
+  bool in_exchange_ = false;
   Spares spares_ = Spares::none;
   QueryId spared_;
   Status status_;

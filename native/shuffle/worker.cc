@@ -37,6 +37,14 @@ Status Worker::on_ready(std::function<void()> callback) {
 Outcome Worker::arm(const std::function<bool()>& progress, Progress what) {
   return core_ == nullptr ? Outcome::failed : core_->arm(progress, what);
 }
+Outcome Worker::exchange(std::span<ExchangePart> parts, Wait wait) {
+  return core_ == nullptr ? Outcome::failed : core_->exchange(parts, wait);
+}
+Outcome Worker::exchange(Shuffle& shuffle, ExchangePart::Produce produce,
+                         ExchangePart::Consume consume, Wait wait) {
+  ExchangePart part{&shuffle, std::move(produce), std::move(consume)};
+  return exchange({&part, 1}, wait);
+}
 void Worker::wake() noexcept {
   if (core_ != nullptr) core_->ownership().wake();
 }

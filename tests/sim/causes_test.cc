@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "faro/merge.h"
-#include "faro/operator.h"
 #include "shuffle/query/last_resorts.h"
 #include "sim/cluster.h"
 #include "support/expect.h"
@@ -184,23 +183,22 @@ TEST_F(Causes, what_is_still_open_answers_by_errors_when_the_part_has_ended) {
   });
 }
 
-TEST_F(Causes, a_failure_is_told_by_who_merges_and_by_operators) {
-  struct NoRows {
-    bool next(uint64_t&) { return false; }
-  } no_rows;
+TEST_F(Causes, a_failure_is_told_by_who_merges_and_by_an_exchange) {
   expect_failure_everywhere([&](Worker& worker) {
     until_others_wait();
-    const auto key = [](uint64_t row) { return row; };
-    auto exchange = ShuffleOperator<uint64_t, NoRows, decltype(key)>::make(worker, open(worker, 0),
-                                                                           no_rows, key);
+    Shuffle exchanged = open(worker, 0);
     Shuffle sorted = open(worker, 1);
     auto merged = MergingReceiver<uint64_t>::make(sorted);
     uint64_t row = 0;
     EXPECT_EQ(merged->next(row, Wait::none()), Outcome::would_wait);
+    const auto none = [](const ShuffleSender&) { return Outcome::would_wait; };
+    EXPECT_EQ(worker.exchange(
+                  exchanged, none, [](Batch&) {}, Wait::none()),
+              Outcome::would_wait);
     end(1, kFailure);
     EXPECT_EQ(merged->next(row), Outcome::failed);
-    EXPECT_EQ(exchange->next(row), Outcome::failed);
-    EXPECT_EQ(exchange->status().message(), kText);
+    EXPECT_EQ(worker.exchange(exchanged, none, [](Batch&) {}), Outcome::failed);
+    EXPECT_EQ(worker.status().code(), Code::closed);
   });
 }
 

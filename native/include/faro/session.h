@@ -6,15 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "faro/cancellation.h"
 #include "faro/config.h"
+#include "faro/exchange.h"
 #include "faro/metrics.h"
 #include "faro/outcome.h"
 #include "faro/query.h"
+#include "faro/query_scope.h"
 #include "faro/shuffle.h"
 #include "faro/status.h"
 #include "faro/wait.h"
@@ -126,6 +129,47 @@ class Worker {
   /// Between two calls of this any other call may be made; after one that waited, arm again before
   /// sleeping. Blocks: never.
   Outcome arm(const std::function<bool()>& progress, Progress what = Progress::turn);
+
+  /// Sends and receives the rows of a shuffle at the same time, until both are done: the loop of a
+  /// worker that is a sender and a receiver. Between two calls of `produce` it takes what others
+  /// have sent, and gives it to `consume`; so the worker needs no more memory than its rings, and
+  /// nobody waits for it (ExchangePart says what the functions do; the one of a side in which the
+  /// worker takes no part is left out).
+  ///
+  ///   outcome = worker.exchange(
+  ///       shuffle,
+  ///       [&](const ShuffleSender& sender) {
+  ///         for (int i = 0; i < 500; ++i) {
+  ///           if (at == rows.size()) return Outcome::end_of_stream;
+  ///           const Outcome sent = sender.send(receiver_of(rows[at]), rows[at], Wait::none());
+  ///           if (sent != Outcome::done) return sent;
+  ///           ++at;
+  ///         }
+  ///         return Outcome::done;
+  ///       },
+  ///       [&](Batch& batch) { use(batch); });
+  ///
+  /// Answers
+  ///   end_of_stream  all was sent, finished, and received
+  ///   deadline       the limit has passed. The same call goes on; so it does after would_wait and
+  ///                  holding
+  ///   would_wait     nothing could be done, and Wait::none() was given
+  ///   done           with Wait::none(), which makes one turn: something was done. For an event loop,
+  ///                  within the turn of arm()
+  ///   holding        it would have to wait, but the worker holds batches, such as `consume` has
+  ///                  moved away
+  ///   failed         see status(). The query has failed; or the call was refused: wrong_state
+  ///                  (called by a function of exchange; of another thread; a function is missing, or
+  ///                  is there for a side in which the worker takes no part), closed,
+  ///                  invalid_argument
+  /// Rows of these shuffles are not spilled at this worker while it waits in here. Throws: what a
+  /// function has thrown; the query has failed then.
+  Outcome exchange(Shuffle& shuffle, ExchangePart::Produce produce, ExchangePart::Consume consume,
+                   Wait wait = Wait::forever());
+
+  /// Does that with several shuffles in turns: a worker that receives of one and sends to the next,
+  /// or joins two. It is done when all parts are.
+  Outcome exchange(std::span<ExchangePart> parts, Wait wait = Wait::forever());
 
   /// This worker's part in a query is over: its shuffles of that query must be closed. Waits for
   /// the outcome, which the issuer decides when every participating worker has ended: done, or

@@ -133,9 +133,10 @@ class Inbox final : public AwaitedSenders {
   /// When to ask next for senders that have not opened it.
   base::Nanoseconds ask_at = 0;
   uint32_t row_bytes = 0;
-  bool open = false;            // a StageReceiver uses it
-  bool discarding = false;      // whatever still comes is dropped
-  uint32_t finished_count = 0;  // queues that are finished
+  bool open = false;                  // a StageReceiver uses it
+  bool discarding = false;            // whatever still comes is dropped
+  bool is_taken_in_exchange = false;  // by the worker's call that waits: not to be spilled
+  uint32_t finished_count = 0;        // queues that are finished
 
  private:
   std::shared_ptr<Query> query_;

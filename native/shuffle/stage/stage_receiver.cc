@@ -179,6 +179,10 @@ Outcome StageReceiver::stop() noexcept {
   return status.ok() ? outcome : Outcome::failed;
 }
 
+void StageReceiver::take_in_exchange(bool is_taken) noexcept {
+  if (!closed_) inbox_.is_taken_in_exchange = is_taken;
+}
+
 bool StageReceiver::is_done() const noexcept {
   return stopped_ || ends_told_ >= shuffle_.spec().senders.size();
 }

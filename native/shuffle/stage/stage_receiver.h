@@ -39,6 +39,8 @@ class StageReceiver {
   /// something else: then the query fails.
   Status receive_as(std::string_view format);
 
+  /// The worker's call takes all that comes by itself: it is not spilled.
+  void take_in_exchange(bool is_taken) noexcept;
   /// The engine was told every end of stream, or needs none.
   bool is_done() const noexcept;
   void drop_rows() noexcept;

@@ -68,6 +68,8 @@ class StageSender {
   /// Does what ShuffleSender::status says.
   const Status& status() const noexcept { return side_.status(); }
   uint16_t slot() const noexcept { return stage_.slot; }
+  /// `finish` was called.
+  bool is_finishing() const noexcept { return finish_called_; }
   /// FINISH to everybody has left the queues.
   bool is_done() const noexcept { return finish_done_; }
   bool has_queued() const noexcept;
