@@ -63,7 +63,8 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"faro"}, {"plan", "doctor", "config", "stat", "top", "explain", "--version"}},
       {{"faro-lab"}, {"bench", "simulate", "soak", "--version"}},
       {{"faro-lab", "bench"},
-       {"two-stage", "kernels", "channel", "link", "receive", "variable-rows", "run-time-width"}},
+       {"two-stage", "kernels", "channel", "link", "receive", "variable-rows", "run-time-width",
+        "send-first", "pipeline"}},
       {{"faro-lab", "bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
         "--hash", "--repetitions", "--json", "--pin", "--idle", "--node", "--nodes", "--set"}},
@@ -71,6 +72,11 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
        {"--rows", "--repetitions", "--transport", "--json", "--set"}},
       {{"faro-lab", "bench", "run-time-width"},
        {"--row-bytes", "--rows", "--repetitions", "--json", "--set"}},
+      {{"faro-lab", "bench", "send-first"},
+       {"--processes", "--workers", "--bytes", "--row-bytes", "--repetitions", "--transport",
+        "--json", "--set"}},
+      {{"faro-lab", "bench", "pipeline"},
+       {"--rows", "--ns-per-row", "--unpolled", "--repetitions", "--transport", "--json", "--set"}},
       {{"faro-lab", "bench", "link"},
        {"--frame", "--count", "--repetitions", "--transport", "--host", "--node", "--nodes",
         "--json", "--set"}},
@@ -192,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"faro-lab", "bench", "two-stage", "--set", "ring.bites=5"}, "ring.bites"},
         BadCase{{"faro-lab", "bench", "variable-rows", "--transport", "sockets"}, "--transport"},
         BadCase{{"faro-lab", "bench", "run-time-width", "--row-bytes", "12"}, "--row-bytes"},
+        BadCase{{"faro-lab", "bench", "send-first", "--row-bytes", "12"}, "row bytes = 12"},
         BadCase{{"faro", "plan"}, "--nodes"}, BadCase{{"faro", "plan", "--nodes", "0"}, "--nodes"},
         BadCase{{"faro", "plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
         BadCase{{"faro", "doctor", "--set", "novalue"}, "--set"},
@@ -377,6 +384,38 @@ TEST(FaroBench, carries_rows_with_lengths_and_rows_of_a_width_given_at_run_time)
   for (const char* way : {"typed", "bytes", "in_place", "typed_broadcast", "bytes_broadcast"}) {
     EXPECT_GT(width["ways"][way]["send_ns"], 0) << way;
     EXPECT_GT(width["ways"][way]["receive_ns"], 0) << way;
+  }
+}
+
+TEST(FaroBench, sends_first_and_beside_it_receives_between) {
+  for (const std::string row_bytes : {"8", "30", "65536"}) {
+    const json parsed =
+        run_json(words("bench send-first --bytes 400000 --repetitions 2 "
+                       "--transport shm,tcp --row-bytes " +
+                       row_bytes));
+    ASSERT_FALSE(HasFailure());
+    EXPECT_EQ(parsed["results"].size(), 2u);
+    for (const json& one : parsed["results"]) {
+      EXPECT_GT(one["times"], 0);
+      EXPECT_GT(one["overflow_memory_peak_bytes"], 0);
+      for (const char* way : {"between", "afterwards"}) {
+        EXPECT_EQ(one[way]["verified"], true) << way;
+        EXPECT_EQ(one[way]["count"], 400000 / std::stoi(row_bytes) * 2) << way;
+        EXPECT_EQ(one[way]["runs"].size(), 2u) << way;
+      }
+    }
+  }
+}
+
+TEST(FaroBench, runs_a_pipeline_also_beside_a_query_that_nobody_polls) {
+  for (const std::string more : {"", " --unpolled"}) {
+    const json parsed = run_json(words(
+        "bench pipeline --rows 20000 --ns-per-row 100 --repetitions 1 --transport shm" + more));
+    ASSERT_FALSE(HasFailure());
+    const json& one = parsed["results"][0];
+    EXPECT_EQ(one["verified"], true);
+    EXPECT_EQ(one["count"], more.empty() ? 20'000 : 120'000);
+    EXPECT_GE(one["spilled_share"], 0);
   }
 }
 

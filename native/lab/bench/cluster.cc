@@ -106,7 +106,7 @@ class Process {
  private:
   Status run_worker(uint32_t local) {
     const std::unique_ptr<RoundWorker> work =
-        job_.make_worker(session_->worker(local), member_.progress(local));
+        job_.make_worker(*session_, session_->worker(local), member_.progress(local));
     for (uint32_t round = 0; round < member_.options().round_count; ++round) {
       if (member_.global_worker(local) == 0) area_.query(round) = session_->begin_query();
       member_.start_round(local, round);

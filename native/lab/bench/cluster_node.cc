@@ -197,7 +197,8 @@ class Rounds {
   // Errors go through the barriers with everybody else, so that nobody waits forever: whoever
   // fails says so, and all stop at the next barrier.
   void run_worker(uint32_t local) {
-    const std::unique_ptr<RoundWorker> work = job_.make_worker(session_.worker(local), progress_);
+    const std::unique_ptr<RoundWorker> work =
+        job_.make_worker(session_, session_.worker(local), progress_);
     for (uint32_t round = 0; round < options_.round_count; ++round) {
       if (local == 0) begin(round);
       together_.arrive_and_wait();

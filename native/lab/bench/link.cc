@@ -122,7 +122,7 @@ ClusterJob link_job(const LinkJob& job) {
   return {LinkJob::kProcesses,
           1,
           {job.frame_count, job.frame_count, workload::totals_of(job.frame_count)},
-          [job](Worker& worker, std::atomic<uint64_t>& progress) {
+          [job](Session&, Worker& worker, std::atomic<uint64_t>& progress) {
             return std::make_unique<LinkWorker>(job, worker, progress);
           }};
 }

@@ -123,7 +123,7 @@ Result<FaroRun> run_receive(const ReceiveJob& job, const FaroOptions& faro,
       {job.process_count,
        job.workers_per_process,
        {job.sent_count(), job.received_count(), {each.count * copies, each.checksum * copies}},
-       [&job](Worker& worker, std::atomic<uint64_t>& progress) {
+       [&job](Session&, Worker& worker, std::atomic<uint64_t>& progress) {
          return make_worker(job, worker, progress);
        }},
       faro, options);

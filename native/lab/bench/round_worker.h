@@ -27,9 +27,9 @@ class RoundWorker {
   virtual workload::Totals totals() const = 0;
 };
 
-/// Makes the RoundWorker of one worker, on its thread. It stores how many rows it has consumed to
-/// `progress` now and then (relaxed); both arguments outlive it.
-using MakeRoundWorker =
-    std::function<std::unique_ptr<RoundWorker>(Worker& worker, std::atomic<uint64_t>& progress)>;
+/// Makes the RoundWorker of one worker of a session, on its thread. It stores how many rows it has consumed to
+/// `progress` now and then (relaxed); all arguments outlive it.
+using MakeRoundWorker = std::function<std::unique_ptr<RoundWorker>(
+    Session& session, Worker& worker, std::atomic<uint64_t>& progress)>;
 
 }  // namespace faro::bench

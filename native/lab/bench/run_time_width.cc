@@ -15,6 +15,7 @@
 
 #include "base/return_if_error.h"
 #include "faro/session.h"
+#include "lab/bench/figures.h"
 #include "lab/workload/integer_rows.h"
 #include "lab/workload/row_loops.h"
 
@@ -296,12 +297,6 @@ Result<Taken> run_round(const RunTimeWidthJob& job, RowWay way, Session& session
                   fmt::format("rows of {} bytes are not compiled", job.row_bytes));
   }
   return Round<kRowWidths[kWidth]>(way, job).run(session);
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

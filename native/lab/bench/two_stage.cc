@@ -7,7 +7,7 @@ namespace faro::bench {
 
 ClusterJob two_stage_job(const TwoStageJob& job) {
   return {job.process_count, job.workers_per_process, job.expectation(),
-          [job](Worker& worker, std::atomic<uint64_t>& progress) {
+          [job](Session&, Worker& worker, std::atomic<uint64_t>& progress) {
             return with_job_types(
                 job, [&]<class Hash, uint32_t kRowBytes>() -> std::unique_ptr<RoundWorker> {
                   return std::make_unique<TwoStageWorker<Hash, kRowBytes>>(job, worker, progress);

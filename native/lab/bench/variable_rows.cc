@@ -73,7 +73,7 @@ Result<FaroRun> run_variable_rows(const VariableRowsJob& job, const FaroOptions&
   return run_cluster({job.process_count,
                       job.workers_per_process,
                       {job.row_count(), job.row_count(), workload::totals_of(job.row_count())},
-                      [&job](Worker& worker, std::atomic<uint64_t>& progress) {
+                      [&job](Session&, Worker& worker, std::atomic<uint64_t>& progress) {
                         return std::make_unique<VariableRowsWorker>(job, worker, progress);
                       }},
                      faro, options);

@@ -38,6 +38,9 @@ void add_receive_command(CLI::App& bench, int& exit_code);
 /// `faro-lab bench variable-rows` and `faro-lab bench run-time-width`.
 void add_row_commands(CLI::App& bench, int& exit_code);
 
+/// `faro-lab bench send-first` and `faro-lab bench pipeline`.
+void add_draining_commands(CLI::App& bench, int& exit_code);
+
 /// `faro-lab bench two-stage`.
 void add_two_stage_command(CLI::App& bench, int& exit_code);
 
