@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace faro::shuffle {
@@ -196,6 +197,40 @@ TEST(Overflow, an_append_that_fails_changes_nothing) {
   disk.file.broken = false;
   EXPECT_EQ(contents(disk.overflow, packed), filled(10, 7));
   disk.overflow.free(packed);
+}
+
+// By each query, of what the others have left.
+TEST(Overflow, early_rows_leave_half_as_much_memory_free_as_their_query_has) {
+  Disk disk(60 * in_memory(1600));
+  OverflowUsage other;
+  std::vector<Stored> all;
+  const auto store_all = [&](OverflowUsage& usage) {
+    uint64_t stored = 0;
+    for (Stored one; disk.overflow.store_if_plenty(usage, filled(1600, 1), 1600, one); ++stored)
+      all.push_back(std::exchange(one, {}));
+    return stored;
+  };
+  EXPECT_EQ(store_all(disk.usage), 40u);
+  EXPECT_EQ(store_all(other), 13u);
+  EXPECT_EQ(store_all(other), 0u);
+  Stored rest;
+  EXPECT_TRUE(store(disk, filled(1600, 1), rest).ok());
+  EXPECT_EQ(rest.place, Stored::Place::memory) << "what must be spilled may take all";
+  EXPECT_EQ(disk.file.used_bytes(), 0u);
+  all.push_back(rest);
+  for (Stored& one : all) disk.overflow.free(one);
+  disk.expect_nothing_is_taken();
+  EXPECT_EQ(other.bytes.load(), 0u);
+}
+
+TEST(Overflow, early_rows_of_a_query_at_its_limit_are_not_stored) {
+  Disk disk(60 * in_memory(1600), in_memory(1600));
+  Stored first, second;
+  EXPECT_TRUE(disk.overflow.store_if_plenty(disk.usage, filled(1600, 1), 1600, first));
+  EXPECT_FALSE(disk.overflow.store_if_plenty(disk.usage, filled(1600, 1), 1600, second));
+  EXPECT_EQ(disk.usage.bytes.load(), in_memory(1600));
+  disk.free({&first});
+  disk.expect_nothing_is_taken();
 }
 
 TEST(Overflow, where_there_is_little_a_block_has_no_room_to_spare) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace faro::shuffle {
 
@@ -63,9 +64,40 @@ void BlockedOn::forget(const ShuffleCounts& shuffle) noexcept {
   collected_count_ = static_cast<size_t>(rest - begin);
 }
 
-std::span<BlockedOn::Met> BlockedOn::what() noexcept {
+std::span<const BlockedOn::Met> BlockedOn::what() const noexcept {
   if (last_.wait.kind != WaitKind::condition || collected_count_ == 0) return {&last_, 1};
   return {collected_.data(), collected_count_};
+}
+
+std::span<BlockedOn::Met> BlockedOn::what() noexcept {
+  const std::span<const Met> all = std::as_const(*this).what();
+  return {const_cast<Met*>(all.data()), all.size()};
+}
+
+bool BlockedOn::is_on_room_alone() const noexcept {
+  const std::span<const Met> all = what();
+  const bool is_all = all.data() == &last_ || collected_too_many_ == 0;
+  return is_all &&
+         std::ranges::all_of(all, [](const Met& met) { return met.wait.kind == WaitKind::room; });
+}
+
+template <typename Is>
+bool BlockedOn::is_on_room(const Is& is) const noexcept {
+  return std::ranges::any_of(
+      what(), [&](const Met& met) { return met.wait.kind == WaitKind::room && is(met.wait); });
+}
+
+bool BlockedOn::is_on_room_of(const QueryId& query) const noexcept {
+  return is_on_room([&](const counters::WaitRecord& wait) { return wait.query == query; });
+}
+
+bool BlockedOn::is_on_room_of(const QueryId& query, uint32_t stage) const noexcept {
+  return is_on_room(
+      [&](const counters::WaitRecord& wait) { return wait.query == query && wait.stage == stage; });
+}
+
+bool BlockedOn::is_on_room_at(uint32_t receiver_worker) const noexcept {
+  return is_on_room([&](const counters::WaitRecord& wait) { return wait.peer == receiver_worker; });
 }
 
 void BlockedOn::publish(base::Nanoseconds since, base::Nanoseconds due) noexcept {

@@ -72,6 +72,13 @@ class BlockedOn {
   }
   /// Whether a call in the condition that the worker has looked at last would have waited for something.
   bool has_collected() const noexcept { return collected_count_ > 0; }
+
+  /// Whether the worker waits for room in rings, and for nothing else.
+  bool is_on_room_alone() const noexcept;
+  /// Whether some of that room is for rows of the query, for rows of the stage, or at the worker.
+  bool is_on_room_of(const QueryId& query) const noexcept;
+  bool is_on_room_of(const QueryId& query, uint32_t stage) const noexcept;
+  bool is_on_room_at(uint32_t receiver_worker) const noexcept;
   /// The shuffle is closed: nobody waits for anything of it any more.
   void forget(const ShuffleCounts& shuffle) noexcept;
 
@@ -102,7 +109,10 @@ class BlockedOn {
     collected_count_ = 0;
     collected_too_many_ = 0;
   }
+  std::span<const Met> what() const noexcept;
   std::span<Met> what() noexcept;
+  template <typename Is>
+  bool is_on_room(const Is& is) const noexcept;
   void publish_slot(uint32_t slot, Met& met) noexcept;
 
   const WorkerContext& worker_;

@@ -47,6 +47,7 @@ class Operation {
   // --- waiting
 
   BlockedOn& blocked_on() noexcept { return blocked_on_; }
+  const BlockedOn& blocked_on() const noexcept { return blocked_on_; }
 
   /// A call that waits until it is done: nobody but this call can make room in the worker's own rings.
   bool call_waits() const noexcept { return call_waits_; }

@@ -94,12 +94,16 @@ void Overflow::show_file() noexcept {
   counters::set(counters_->overflow_file_peak_bytes, file_->peak_bytes());
 }
 
-bool Overflow::allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room,
+bool Overflow::allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room, Need need,
                                Stored& out) noexcept {
   if (room > limits_.memory_bytes) return false;  // also what could not be rounded up
   const uint64_t taken = memory_of(room) + kDescriptionBytes;
   if (!charge(usage, taken)) return false;
-  if (take_memory(taken, limits_.memory_bytes)) {
+  const uint64_t spared =
+      need == Need::plenty
+          ? std::min(usage.bytes.load(std::memory_order_relaxed) / 2, limits_.memory_bytes)
+          : 0;
+  if (take_memory(taken, limits_.memory_bytes - spared)) {
     if (std::byte* const memory = allocate_bytes(room); memory != nullptr) {
       out = Stored{Stored::Place::memory, memory, {}, bytes, room, &usage};
       return true;
@@ -148,7 +152,7 @@ Status Overflow::allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t ro
 }
 
 Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, Stored& out) {
-  if (allocate_memory(usage, bytes, bytes, out)) return Status::Ok();
+  if (allocate_memory(usage, bytes, bytes, Need::any, out)) return Status::Ok();
   Stored made;
   FARO_RETURN_IF_ERROR(allocate_file(usage, bytes, bytes, made));
   made.memory = file_->map(made.extent);
@@ -190,21 +194,32 @@ Status Overflow::grow(Stored& stored, uint64_t bytes) {
   return Status::Ok();
 }
 
+// How large a block is taken for `bytes` bytes. Where there is little, what one sender may need later is no reason to have
+// nothing for others.
+uint64_t Overflow::room_within(uint64_t limit, uint64_t bytes, uint64_t room) const noexcept {
+  const uint64_t query_limit = limits_.query_bytes == 0 ? UINT64_MAX : limits_.query_bytes;
+  return std::max(bytes, std::min(room, std::min(limit, query_limit) / 16));
+}
+
+bool Overflow::store_in_memory(OverflowUsage& usage, std::span<const std::byte> bytes,
+                               uint64_t room, Need need, Stored& out) noexcept {
+  const uint64_t taken = room_within(limits_.memory_bytes, bytes.size(), room);
+  if (!allocate_memory(usage, bytes.size(), taken, need, out)) return false;
+  std::memcpy(out.memory, bytes.data(), bytes.size());
+  return true;
+}
+
+bool Overflow::store_if_plenty(OverflowUsage& usage, std::span<const std::byte> bytes,
+                               uint64_t room, Stored& out) noexcept {
+  return store_in_memory(usage, bytes, room, Need::plenty, out);
+}
+
 Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
                        Stored& out) {
-  // Where there is little, what one sender may need later is no reason to have nothing for others.
-  const auto share = [&](uint64_t limit) {
-    return std::max<uint64_t>(bytes.size(), std::min(room, limit / 16));
-  };
-  const uint64_t query_limit = limits_.query_bytes == 0 ? UINT64_MAX : limits_.query_bytes;
-  if (allocate_memory(usage, bytes.size(), share(std::min(limits_.memory_bytes, query_limit)),
-                      out)) {
-    std::memcpy(out.memory, bytes.data(), bytes.size());
-    return Status::Ok();
-  }
+  if (store_in_memory(usage, bytes, room, Need::any, out)) return Status::Ok();
   Stored made;
-  FARO_RETURN_IF_ERROR(
-      allocate_file(usage, bytes.size(), share(std::min(limits_.file_bytes, query_limit)), made));
+  FARO_RETURN_IF_ERROR(allocate_file(usage, bytes.size(),
+                                     room_within(limits_.file_bytes, bytes.size(), room), made));
   if (Status status = file_->write(made.extent, 0, bytes); !status.ok()) {
     free(made);
     return status;

@@ -90,6 +90,11 @@ class Overflow {
   /// Errors: overflow_exhausted.
   Status store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room, Stored& out);
 
+  /// Spills bytes as `store` does, but only to memory, and only while half as much of it stays free as the query then has in
+  /// overflow: two thirds of the memory for one query alone, two fifths each for two. False: it would not.
+  bool store_if_plenty(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
+                       Stored& out) noexcept;
+
   /// Adds bytes for which `stored` has room. Errors: overflow_exhausted if the file cannot be written
   /// (unchanged then).
   Status append(Stored& stored, std::span<const std::byte> bytes);
@@ -112,10 +117,17 @@ class Overflow {
   const SpillFile& file() const noexcept { return *file_; }
 
  private:
+  /// Who may take memory: whoever needs it, or a query while half as much stays free as it has.
+  enum class Need : uint8_t { any, plenty };
+
   bool charge(OverflowUsage& usage, uint64_t bytes) noexcept;
   bool take_memory(uint64_t bytes, uint64_t limit) noexcept;
   void give_memory(uint64_t bytes) noexcept;
-  bool allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out) noexcept;
+  bool allocate_memory(OverflowUsage& usage, uint64_t bytes, uint64_t room, Need need,
+                       Stored& out) noexcept;
+  uint64_t room_within(uint64_t limit, uint64_t bytes, uint64_t room) const noexcept;
+  bool store_in_memory(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
+                       Need need, Stored& out) noexcept;
   bool grow_memory(Stored& stored, uint64_t bytes) noexcept;
   Status allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out);
   Result<Extent> take_file(uint64_t bytes);

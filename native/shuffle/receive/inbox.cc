@@ -68,6 +68,7 @@ void Inbox::append(FrameNode* node) noexcept {
 
 FrameNode* Inbox::pop(SenderQueue& queue) noexcept {
   FrameNode* node = queue.first;
+  taken_from = true;
   queue.first = node->next;
   if (queue.first == nullptr) queue.last = nullptr;
   if (queue.last_spilled == node) queue.last_spilled = nullptr;

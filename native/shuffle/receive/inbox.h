@@ -103,7 +103,7 @@ class Inbox final : public AwaitedSenders {
   /// Adds a frame to its sender's queue.
   void append(FrameNode* node) noexcept;
   /// The next queue that has frames, taking turns; nullptr if none has.
-  SenderQueue* active() noexcept { return first_active_; }
+  SenderQueue* active() const noexcept { return first_active_; }
   /// Takes the first frame out of a queue.
   FrameNode* pop(SenderQueue& queue) noexcept;
   /// Takes the one behind `before` out.
@@ -135,6 +135,7 @@ class Inbox final : public AwaitedSenders {
   uint32_t row_bytes = 0;
   bool open = false;                  // a StageReceiver uses it
   bool discarding = false;            // whatever still comes is dropped
+  bool taken_from = false;            // frames were received, or dropped
   bool is_taken_in_exchange = false;  // by the worker's call that waits: not to be spilled
   uint32_t finished_count = 0;        // queues that are finished
 

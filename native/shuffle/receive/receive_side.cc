@@ -144,17 +144,22 @@ void ReceiveSide::look_at(uint32_t node) {
   for (InRing& ring : rings_of(node)) look_again(ring);
 }
 
-bool ReceiveSide::has_blocked_sender() const noexcept {
-  const auto blocks = [](const InRing& ring) { return ring.blocks_sender(); };
+bool ReceiveSide::has_blocked_sender(Haste after) const noexcept {
+  const auto blocks = [&](const InRing& ring) {
+    return ring.blocks_sender() && spill_.has_any(ring, after);
+  };
   return std::ranges::any_of(
       rings_, [&](const auto& of) { return std::ranges::any_of(of.second, blocks); });
 }
 
-bool ReceiveSide::spill_blocked() {
+bool ReceiveSide::spill_blocked(Haste after) {
+  // Mostly there is nothing urgent, and each look of a wait asks.
+  const auto is_urgent = [this](const Inbox& inbox) { return spill_.is_urgent(inbox); };
+  if (after == Haste::at_once && !inboxes_.any_with_frames(is_urgent)) return false;
   bool spilled = false;
   for (auto& [node, rings] : rings_) {
     for (InRing& ring : rings) {
-      if (ring.blocks_sender()) spilled |= spill_.spill(ring);
+      if (ring.blocks_sender()) spilled |= spill_.spill(ring, after);
     }
   }
   return spilled;
@@ -164,7 +169,7 @@ bool ReceiveSide::spill_own() {
   bool spilled = false;
   for (InRing& ring : rings_of(worker_.membership.node())) {
     if (ring.sender != worker_.number) continue;
-    spilled |= spill_.spill(ring);
+    spilled |= spill_.spill(ring, Haste::late);
     ring.transport->flush_releases();
   }
   return spilled;

@@ -36,10 +36,11 @@ class ReceiveSide {
   /// Tells senders what was released.
   void tell_releases() { frames_.tell_releases(); }
 
-  /// Whether a sender may be waiting for room in a ring with frames that nobody receives.
-  bool has_blocked_sender() const noexcept;
-  /// Spills such rings. Returns whether any frame moved.
-  bool spill_blocked();
+  /// Whether a sender may be waiting for room in a ring with frames that nobody receives, and that stay no longer than
+  /// `after`.
+  bool has_blocked_sender(Haste after) const noexcept;
+  /// Spills such rings, but not what is to stay longer than `after`. Returns whether any frame moved.
+  bool spill_blocked(Haste after);
   /// Spills the rings by which the worker sends to itself.
   bool spill_own();
 

@@ -30,55 +30,118 @@ uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
   return bytes < kFirstPackedBytes ? wanted : std::max(wanted / bytes, uint64_t{1}) * bytes;
 }
 
+Inbox::SenderQueue& queue_of(const FrameNode& node) { return *node.inbox->find(node.sender); }
+
 }  // namespace
 
-bool Spill::spill(InRing& ring) {
+bool Spill::is_urgent(const Inbox& inbox) const noexcept {
+  const BlockedOn& blocked = operation_.blocked_on();
+  return inbox.open && !inbox.taken_from && operation_.call_waits() && blocked.is_on_room_alone() &&
+         blocked.is_on_room_of(inbox.query()->id);
+}
+
+// Whoever is to make room for this worker may itself wait for room in its rings, or for room of the same stage elsewhere.
+Haste Spill::haste_of(const InRing& ring, const Inbox& inbox) const noexcept {
+  if (is_urgent(inbox)) return Haste::at_once;
+  const BlockedOn& blocked = operation_.blocked_on();
+  const bool is_late = operation_.call_waits() && blocked.is_on_room_alone() &&
+                       !blocked.is_on_room_at(ring.sender) &&
+                       !blocked.is_on_room_of(inbox.query()->id, inbox.stage());
+  return is_late ? Haste::late : Haste::soon;
+}
+
+bool Spill::spill(InRing& ring, Haste after) {
   bool spilled = false;
-  while (ring.first != nullptr) {
-    const uint64_t bytes = ring.first->payload_bytes;
-    const uint64_t rows = ring.first->row_count;
-    const uint64_t bytes_of_rows = ring.first->bytes_of_rows();
-    ReceivedCounts& received = ring.first->inbox->received()->of(ring.first->sender);
-    if (const Status status = spill_oldest(ring); !status.ok()) {
-      (void)operation_.overflow_exhausted(ring.first->inbox->query(), bytes, status);
-      break;
-    }
-    count(worker_.counters.frames_spilled);
-    count(worker_.counters.bytes_spilled, bytes);
-    received.add_spilled(rows, bytes_of_rows);
+  FrameNode* next = nullptr;
+  for (FrameNode* node = ring.first; node != nullptr; node = next) {
+    next = node->ring_after;
+    if (haste_of(ring, *node->inbox) > after) continue;
+    if (!spill_frame(ring, *node, after)) break;
     spilled = true;
   }
   if (spilled) ring.transport->flush_releases();
   return spilled;
 }
 
-// Into the block of the frame before it in its queue, or into a new one.
-Status Spill::spill_oldest(InRing& ring) {
-  FrameNode& node = *ring.first;
-  Inbox::SenderQueue& queue = node.inbox->queue(node.sender);
+bool Spill::has_any(const InRing& ring, Haste after) const noexcept {
+  for (const FrameNode* node = ring.first; node != nullptr; node = node->ring_after) {
+    if (haste_of(ring, *node->inbox) <= after) return true;
+  }
+  return false;
+}
+
+bool Spill::spill_frame(InRing& ring, FrameNode& node, Haste after) {
+  const uint64_t bytes = node.payload_bytes;
+  const uint64_t rows = node.row_count;
+  const uint64_t bytes_of_rows = node.bytes_of_rows();
+  const Inbox& inbox = *node.inbox;
+  ReceivedCounts& received = inbox.received()->of(node.sender);
+  if (after == Haste::at_once) {
+    if (!move_to_memory(ring, node)) return false;
+  } else if (const Status status = move(ring, node); !status.ok()) {
+    (void)operation_.overflow_exhausted(inbox.query(), bytes, status);
+    return false;
+  }
+  count(worker_.counters.frames_spilled);
+  count(worker_.counters.bytes_spilled, bytes);
+  received.add_spilled(rows, bytes_of_rows);
+  return true;
+}
+
+Status Spill::move(InRing& ring, FrameNode& node) {
+  FrameNode* const before = packable_before(node);
   const std::span<const std::byte> rows(node.payload, node.payload_bytes);
-  FrameNode* const before = queue.last_spilled;
-  if (before != nullptr && before->next == &node && is_packable(*before, node)) {
+  if (before != nullptr) {
     FARO_RETURN_IF_ERROR(worker_.overflow.append(before->stored, rows));
-    before->payload_bytes += rows.size();
-    before->row_count += node.row_count;
-    Inbox::remove_behind(queue, before);
-    ring.unlink(&node);
-    frames_.release_in_ring(ring, node.token);
-    frames_.give(&node);
+    packed(ring, node, *before);
     return Status::Ok();
   }
   Stored stored;
-  FARO_RETURN_IF_ERROR(
-      worker_.overflow.store(node.inbox->query()->usage, rows, room_to_pack(before, node), stored));
+  FARO_RETURN_IF_ERROR(worker_.overflow.store(
+      node.inbox->query()->usage, rows, room_to_pack(queue_of(node).last_spilled, node), stored));
   warn_if_in_file(worker_, *node.inbox->query(), node.inbox->stage(), stored);
+  moved(ring, node, stored);
+  return Status::Ok();
+}
+
+bool Spill::move_to_memory(InRing& ring, FrameNode& node) {
+  FrameNode* const before = packable_before(node);
+  if (before != nullptr) {
+    if (before->stored.place != Stored::Place::memory) return false;
+    return move(ring, node).ok();
+  }
+  Stored stored;
+  const std::span<const std::byte> rows(node.payload, node.payload_bytes);
+  if (!worker_.overflow.store_if_plenty(node.inbox->query()->usage, rows,
+                                        room_to_pack(queue_of(node).last_spilled, node), stored))
+    return false;
+  moved(ring, node, stored);
+  return true;
+}
+
+// The frame before it in its queue, if that lies in overflow in a block with room for this one.
+FrameNode* Spill::packable_before(const FrameNode& node) noexcept {
+  FrameNode* const before = queue_of(node).last_spilled;
+  return before != nullptr && before->next == &node && is_packable(*before, node) ? before
+                                                                                  : nullptr;
+}
+
+void Spill::packed(InRing& ring, FrameNode& node, FrameNode& into) noexcept {
+  into.payload_bytes += node.payload_bytes;
+  into.row_count += node.row_count;
+  Inbox::remove_behind(queue_of(node), &into);
+  ring.unlink(&node);
+  frames_.release_in_ring(ring, node.token);
+  frames_.give(&node);
+}
+
+void Spill::moved(InRing& ring, FrameNode& node, const Stored& to) noexcept {
   ring.unlink(&node);
   frames_.release_in_ring(ring, node.token);
   node.ring = nullptr;
-  node.stored = stored;
-  node.payload = stored.memory;  // null if it went to the file
-  queue.last_spilled = &node;
-  return Status::Ok();
+  node.stored = to;
+  node.payload = to.memory;  // null if it went to the file
+  queue_of(node).last_spilled = &node;
 }
 
 }  // namespace faro::shuffle

@@ -8,17 +8,35 @@
 
 namespace faro::shuffle {
 
+/// How long frames stay in their ring that nobody receives, while a call waits that would find them.
+enum class Haste : uint8_t {
+  at_once,  // only this worker's own later calls could receive them, and it has begun by sending: memory alone
+  soon,  // after the drain delay
+  late,  // after the longest: whoever makes room for the worker does not wait for these
+};
+
 /// Threads: the worker.
 class Spill {
  public:
   Spill(const WorkerContext& worker, Operation& operation, ReceivedFrames& frames)
       : worker_(worker), operation_(operation), frames_(frames) {}
 
-  /// Copies all frames that lie in a ring and are not handed out. Returns whether any frame moved.
-  bool spill(InRing& ring);
+  /// Copies the frames that lie in a ring, are not handed out, and do not have to stay longer than `after`. Returns
+  /// whether any frame moved.
+  bool spill(InRing& ring, Haste after);
+  /// Whether there are such frames.
+  bool has_any(const InRing& ring, Haste after) const noexcept;
+  /// Whether frames of an inbox are to be copied at once.
+  bool is_urgent(const Inbox& inbox) const noexcept;
 
  private:
-  Status spill_oldest(InRing& ring);
+  Haste haste_of(const InRing& ring, const Inbox& inbox) const noexcept;
+  bool spill_frame(InRing& ring, FrameNode& node, Haste after);
+  Status move(InRing& ring, FrameNode& node);
+  bool move_to_memory(InRing& ring, FrameNode& node);
+  static FrameNode* packable_before(const FrameNode& node) noexcept;
+  void packed(InRing& ring, FrameNode& node, FrameNode& into) noexcept;
+  void moved(InRing& ring, FrameNode& node, const Stored& to) noexcept;
 
   const WorkerContext& worker_;
   Operation& operation_;

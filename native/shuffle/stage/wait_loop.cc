@@ -18,7 +18,7 @@ constexpr uint32_t kYieldsBeforeFlush = 2;
 
 // The drain delay doubles within one wait up to that many times drain.delay_us: without an end to it the
 // time that a plan needs whose rows must be spilled would double with each ring's worth of them.
-// With the defaults a ring then moves on by 2 MiB a second.
+// With the defaults a ring then moves on by 2 MiB a second. Rows that are spilled late are so after as long.
 constexpr base::Nanoseconds kDrainDelayGrowth = 16;
 
 // A worker with nothing to do looks at the sockets again after so long (a system call each time).
@@ -38,7 +38,7 @@ bool WaitLoop::look_for_others(bool would_wait) {
   const base::Nanoseconds since = operation_.stalled_since();
   if (since == 0) {
     begin_stall(now);
-    return arrived;
+    return receive_side_.spill_blocked(Haste::at_once) || arrived;
   }
   Inboxes& inboxes = receive_side_.inboxes();
   if (now >= inboxes.ask_at(since)) inboxes.ask(now);
@@ -46,7 +46,7 @@ bool WaitLoop::look_for_others(bool would_wait) {
     flush_all();
     if (would_wait) publish(0);
   }
-  return spill_if_due(now) || arrived;
+  return spill_if_due(now, since) || arrived;
 }
 
 // What came for queries that are over meanwhile is dropped, before it could be spilled.
@@ -62,15 +62,23 @@ void WaitLoop::begin_stall(base::Nanoseconds now) noexcept {
   spill_at_ = now + drain_delay_;
 }
 
-bool WaitLoop::spill_if_due(base::Nanoseconds now) {
-  if (now < spill_at_) return false;
-  const bool spilled = receive_side_.spill_blocked();
-  if (spilled) {
-    drain_delay_ =
-        std::min(2 * drain_delay_, kDrainDelayGrowth * worker_.settings.drain_delay_us * 1000);
-  }
+bool WaitLoop::spill_if_due(base::Nanoseconds now, base::Nanoseconds stalled_since) {
+  if (now < spill_at_) return receive_side_.spill_blocked(Haste::at_once);
+  const bool is_late = now >= late_at(stalled_since);
+  const bool spilled = receive_side_.spill_blocked(is_late ? Haste::late : Haste::soon);
+  if (spilled) drain_delay_ = std::min(2 * drain_delay_, longest_drain_delay());
   spill_at_ = now + drain_delay_;
+  if (!is_late) spill_at_ = std::min(spill_at_, late_at(stalled_since));
   return spilled;
+}
+
+base::Nanoseconds WaitLoop::longest_drain_delay() const noexcept {
+  return kDrainDelayGrowth * worker_.settings.drain_delay_us * 1000;
+}
+
+// When frames are spilled that are to be late.
+base::Nanoseconds WaitLoop::late_at(base::Nanoseconds stalled_since) const noexcept {
+  return stalled_since + longest_drain_delay();
 }
 
 // What has reached its threshold, and all read positions.
@@ -142,7 +150,11 @@ base::Nanoseconds WaitLoop::prepare_sleep() {
     if (due != base::kForever) at_most = std::min(at_most, due > now ? due - now : if_past);
   };
   not_after(deadline_, 0);
-  if (receive_side_.has_blocked_sender()) not_after(spill_at_, 1);
+  if (receive_side_.has_blocked_sender(Haste::soon)) {
+    not_after(spill_at_, 1);
+  } else if (receive_side_.has_blocked_sender(Haste::late)) {
+    not_after(std::max(spill_at_, late_at(operation_.stalled_since())), 1);
+  }
   const base::Nanoseconds since = operation_.stalled_since();
   not_after(receive_side_.inboxes().ask_at(since != 0 ? since : now), 1);
   count(worker_.counters.sleeps);

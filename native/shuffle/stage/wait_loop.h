@@ -3,8 +3,8 @@
 // Every operation is an attempt that answers done or would_wait; `run` and `wait` are what all
 // attempts go through. Before `run` answers would_wait it has looked at all rings. What the worker has
 // pending is flushed, and all read positions are told, after a short while without progress, after
-// the first few yields of a wait, and always before it sleeps (DESIGN.md HC-2). After the drain delay
-// frames that nobody receives are spilled (HC-3).
+// the first few yields of a wait, and always before it sleeps (DESIGN.md HC-2). Frames that nobody receives
+// are spilled at once or after a delay (HC-3).
 #pragma once
 
 #include <cstdint>
@@ -141,7 +141,9 @@ class WaitLoop {
 
   bool look_for_others(bool would_wait);
   void begin_stall(base::Nanoseconds now) noexcept;
-  bool spill_if_due(base::Nanoseconds now);
+  bool spill_if_due(base::Nanoseconds now, base::Nanoseconds stalled_since);
+  base::Nanoseconds longest_drain_delay() const noexcept;
+  base::Nanoseconds late_at(base::Nanoseconds stalled_since) const noexcept;
   void start_transfers();
   void flush_all() noexcept;
   base::Nanoseconds begin_wait(Wait wait);

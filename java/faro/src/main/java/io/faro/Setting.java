@@ -256,7 +256,9 @@ public enum Setting {
   WAIT_SLEEP_MS("wait.sleep_ms", "1000"),
   /**
    * Time without progress before a waiting worker spills rows that are not being received. Doubles
-   * within a wait, up to 16 times as long.
+   * within a wait, up to 16 times as long. Where a program sends before it receives, it does not
+   * count while memory is plenty; for the input of an operator whose output waits the longest
+   * counts.
    */
   DRAIN_DELAY_US("drain.delay_us", "1000"),
   /**
