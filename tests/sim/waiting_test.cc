@@ -2,6 +2,7 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -136,6 +137,27 @@ TEST(WorkerThatWaits, closes_its_open_frames_after_two_yields) {
   ASSERT_GE(sent.size(), 4u);
   EXPECT_EQ(std::vector<uint64_t>(sent.begin(), sent.begin() + 4),
             (std::vector<uint64_t>{0, 0, 0, 1}));
+}
+
+// What was not there after twenty yields, but long after, will not be there after twenty yields the next time.
+TEST(WorkerThatWaits, yields_twice_after_a_long_wait) {
+  SimCluster cluster(1, one_ring());
+  ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
+  cluster.spawn(0, 0, [&] {
+    Worker& worker = cluster.session(0).worker(0);
+    const auto looks_of_wait = [&](base::Nanoseconds lasting) {
+      uint64_t looks = 0;
+      EXPECT_EQ(worker.wait_until([&] { return ++looks == 0; },
+                                  Wait::at_most(std::chrono::nanoseconds(lasting))),
+                Outcome::deadline);
+      return looks;
+    };
+    const uint64_t looks = looks_of_wait(100'000);
+    EXPECT_EQ(looks_of_wait(1'000'000), looks);
+    EXPECT_EQ(looks_of_wait(100'000), looks - 18);
+    EXPECT_EQ(looks_of_wait(100'000), looks);
+  });
+  ASSERT_TRUE(cluster.run().ok()) << cluster.world().report();
 }
 
 // By a clock that is set by hand: a yield takes what it takes, and there may be a million of them.

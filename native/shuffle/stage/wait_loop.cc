@@ -16,6 +16,10 @@ constexpr base::Nanoseconds kFlushDelay = 300'000;
 // bring rows, and every flush cuts the open frames of all lanes short, to half their size on average.
 constexpr uint32_t kYieldsBeforeFlush = 2;
 
+// A wait that follows one that took longer than this yields no more than that. Twenty yields take some ten microseconds: they
+// had not brought what that wait was for, and take processor time from those who bring it.
+constexpr base::Nanoseconds kLongWait = 500'000;
+
 // The drain delay doubles within one wait up to that many times drain.delay_us: without an end to it the
 // time that a plan needs whose rows must be spilled would double with each ring's worth of them.
 // With the defaults a ring then moves on by 2 MiB a second. Rows that are spilled late are so after as long.
@@ -102,7 +106,9 @@ base::Nanoseconds WaitLoop::begin_wait(Wait wait) {
   deadline_ = wait.is_forever()
                   ? base::kForever
                   : base::deadline_after(begin, static_cast<uint64_t>(wait.limit().count()));
-  yields_left_ = static_cast<uint32_t>(worker_.settings.wait_yields);
+  yields_ = static_cast<uint32_t>(worker_.settings.wait_yields);
+  if (last_wait_ > kLongWait) yields_ = std::min(yields_, kYieldsBeforeFlush);
+  yields_left_ = yields_;
   operation_.begin_wait(begin);
   return begin;
 }
@@ -110,7 +116,7 @@ base::Nanoseconds WaitLoop::begin_wait(Wait wait) {
 WaitLoop::Step WaitLoop::next_step() {
   const bool is_expired = deadline_ != base::kForever && worker_.now() >= deadline_;
   if (yields_left_ > 0 && !is_expired) {
-    if (--yields_left_ + kYieldsBeforeFlush < worker_.settings.wait_yields) {
+    if (--yields_left_ + kYieldsBeforeFlush < yields_) {
       flush_all();
     } else {
       start_transfers();
@@ -166,7 +172,8 @@ void WaitLoop::sleep() { waiter_->sleep(doorbell_, prepare_sleep()); }
 
 void WaitLoop::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();
-  count(worker_.counters.blocked_ns, worker_.now() - begin);
+  last_wait_ = worker_.now() - begin;
+  count(worker_.counters.blocked_ns, last_wait_);
   operation_.end_wait();
 }
 

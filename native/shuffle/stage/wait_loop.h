@@ -175,7 +175,9 @@ class WaitLoop {
   base::Nanoseconds network_polled_at_ = 0;
   bool network_had_data_ = false;
   base::Nanoseconds deadline_ = 0;
+  uint32_t yields_ = 0;  // that this wait begins with
   uint32_t yields_left_ = 0;
+  base::Nanoseconds last_wait_ = 0;  // how long it took
 };
 
 }  // namespace faro::shuffle

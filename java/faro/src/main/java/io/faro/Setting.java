@@ -249,7 +249,7 @@ public enum Setting {
   KERNEL_SCATTER("kernel.scatter", "auto"),
   /**
    * Number of times a waiting worker, or poller of an endpoint, yields the processor before it
-   * sleeps.
+   * sleeps. A worker whose last wait was long yields at most twice.
    */
   WAIT_YIELDS("wait.yields", "20"),
   /** Longest sleep of a waiting worker. It matters only if a doorbell is lost. */
