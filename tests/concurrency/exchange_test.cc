@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -294,9 +295,11 @@ TEST_P(ExchangeTest, a_batch_that_is_moved_away_is_held_and_the_call_goes_on_whe
 
 TEST_P(ExchangeTest, a_failed_send_ends_the_query_with_its_cause) {
   const QueryId query = cluster_[0].begin_query();
+  std::barrier opened(kWorkers);
   cluster_.run_workers([&](uint32_t w) {
     Worker& worker = cluster_.worker(w);
     Shuffle shuffle = open(worker, query);
+    opened.arrive_and_wait();
     const auto wrong = [&](const ShuffleSender& sender) {
       return sender.send(99, filled(8, 1), Wait::none());
     };
@@ -314,9 +317,11 @@ TEST_P(ExchangeTest, an_exception_ends_the_query_and_is_thrown_on) {
   for (const bool by_produce : {true, false}) {
     const QueryId query = cluster_[0].begin_query();
     std::atomic<uint32_t> thrown{0};
+    std::barrier opened(kWorkers);
     cluster_.run_workers([&](uint32_t w) {
       Worker& worker = cluster_.worker(w);
       Shuffle shuffle = open(worker, query);
+      opened.arrive_and_wait();
       ExchangePart::Produce produce = Integers{0, 1000};
       ExchangePart::Consume consume = kIgnore;
       if (w == 2 && by_produce)
@@ -339,13 +344,13 @@ TEST_P(ExchangeTest, an_exception_ends_the_query_and_is_thrown_on) {
 
 TEST_P(ExchangeTest, a_cancelled_query_fails_with_the_reason) {
   const QueryId query = cluster_[0].begin_query();
-  std::atomic<uint32_t> open_shuffles{0};
+  std::barrier opened(kWorkers);
   cluster_.run_workers([&](uint32_t w) {
     Worker& worker = cluster_.worker(w);
     Shuffle shuffle = open(worker, query);
-    open_shuffles += 1;
+    opened.arrive_and_wait();
     const auto consume = [&](Batch&) {
-      if (w == 1 && open_shuffles == kWorkers) {
+      if (w == 1) {
         EXPECT_TRUE(is_ok(cluster_[0].cancel_query(query, "enough")));
       }
     };
@@ -435,11 +440,13 @@ TEST_P(ExchangeTest, a_scope_that_is_left_early_fails_the_query_and_says_how) {
       {Way::fails, "disk is full"}};
   for (const auto& [way, text] : ways) {
     const QueryId query = cluster_[0].begin_query();
+    std::barrier opened(kWorkers);
     cluster_.run_workers([&, way = way, text = text](uint32_t w) {
       Worker& worker = cluster_.worker(w);
       const auto part = [&] {
         QueryScope scope(worker, query);
         Shuffle shuffle = open(worker, query);
+        opened.arrive_and_wait();
         if (w == 1 && way == Way::returns) return;
         if (w == 1 && way == Way::throws) throw std::runtime_error("any");
         if (w == 1) {

@@ -36,12 +36,14 @@ Inbox::SenderQueue& queue_of(const FrameNode& node) { return *node.inbox->find(n
 
 bool Spill::is_urgent(const Inbox& inbox) const noexcept {
   const BlockedOn& blocked = operation_.blocked_on();
-  return inbox.open && !inbox.taken_from && operation_.call_waits() && blocked.is_on_room_alone() &&
+  return inbox.open && !inbox.taken_from && !inbox.is_taken_in_exchange &&
+         operation_.call_waits() && blocked.is_on_room_alone() &&
          blocked.is_on_room_of(inbox.query()->id);
 }
 
 // Whoever is to make room for this worker may itself wait for room in its rings, or for room of the same stage elsewhere.
 Haste Spill::haste_of(const InRing& ring, const Inbox& inbox) const noexcept {
+  if (inbox.is_taken_in_exchange) return Haste::never;
   if (is_urgent(inbox)) return Haste::at_once;
   const BlockedOn& blocked = operation_.blocked_on();
   const bool is_late = operation_.call_waits() && blocked.is_on_room_alone() &&

@@ -11,8 +11,9 @@ namespace faro::shuffle {
 /// How long frames stay in their ring that nobody receives, while a call waits that would find them.
 enum class Haste : uint8_t {
   at_once,  // only this worker's own later calls could receive them, and it has begun by sending: memory alone
-  soon,  // after the drain delay
-  late,  // after the longest: whoever makes room for the worker does not wait for these
+  soon,   // after the drain delay
+  late,   // after the longest: whoever makes room for the worker does not wait for these
+  never,  // the call that waits takes them by itself
 };
 
 /// Threads: the worker.
