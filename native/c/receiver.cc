@@ -4,6 +4,7 @@
 #include "base/return_if_error.h"
 #include "c/errors.h"
 #include "c/handles.h"
+#include "c/receiving.h"
 #include "c/sized.h"
 
 using namespace faro::c;
@@ -19,16 +20,6 @@ Result<ShuffleReceiver> receiver_of(const faro_shuffle* shuffle) {
   FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
   if (shuffle->receiver) return *shuffle->receiver;
   return shuffle->shuffle.receiver();  // says why there is none
-}
-
-void describe(const faro::Batch& batch, faro_rows& rows) noexcept {
-  faro_rows told{};
-  told.address = batch.bytes().data();
-  told.bytes = batch.bytes().size();
-  told.row_count = batch.row_count();
-  told.row_bytes = batch.row_bytes();
-  told.sender = batch.sender();
-  fill(rows, told);
 }
 
 // receive(receiver, batch, wait) does it.

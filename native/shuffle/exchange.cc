@@ -172,11 +172,13 @@ bool Exchange::produce(ExchangePart& part) {
       return fail_query(shuffle, sender->status().ok()
                                      ? Status(Code::query_failed, "its function `produce` failed")
                                      : sender->status());
-    case Outcome::deadline:
+    default:
       break;
   }
-  return fail_query(shuffle, Status(Code::query_failed,
-                                    "its function `produce` answered deadline: it must not wait"));
+  return fail_query(shuffle, base::error(Code::query_failed,
+                                         "its function `produce` answered {}, and has to answer "
+                                         "done, would_wait, end_of_stream or failed",
+                                         outcome_name(outcome)));
 }
 
 bool Exchange::finish(StageSender& sender, OpenShuffle& shuffle) {

@@ -256,6 +256,7 @@ static void refuses_nulls(void) {
   REFUSED(faro_worker_ready_descriptor(NULL, &flag), invalid);
   REFUSED(faro_worker_on_ready(NULL, NULL, NULL, NULL), invalid);
   FAILED(faro_worker_arm(NULL, never, NULL, FARO_PROGRESS_TURN), invalid);
+  FAILED(faro_worker_exchange(NULL, NULL, 0, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(NULL, &query, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_release_ownership(NULL), invalid);
   REFUSED(faro_worker_take_ownership(NULL), invalid);
@@ -728,6 +729,93 @@ static void carries_rows_between_two_sessions(void) {
     CHECK(link->traffic.frames_sent == carried.frames_sent[node] &&
           link->traffic.frames_received == carried.frames_received[node]);
   }
+  close_cluster(&cluster);
+}
+
+/* --- sends_and_receives_together */
+
+/* What a worker has sent and got; `fails`: its consumer refuses what it gets. */
+struct exchanged {
+  uint64_t next, end, count, sum;
+  int fails;
+};
+static faro_outcome produce(void* context, faro_shuffle* shuffle) {
+  struct exchanged* own = context;
+  for (int i = 0; i < 100; ++i, ++own->next) {
+    if (own->next == own->end) return FARO_OUTCOME_END_OF_STREAM;
+    uint32_t receiver = 0;
+    OK(faro_partition(FARO_HASH_FINALIZER, &own->next, 1, kNodes, &receiver));
+    const faro_outcome outcome = faro_sender_send(shuffle, receiver, &own->next, 8, FARO_WAIT_NONE);
+    if (outcome != FARO_OUTCOME_DONE) return outcome;
+  }
+  return FARO_OUTCOME_DONE;
+}
+static faro_code consume(void* context, faro_batch* batch, const faro_rows* rows) {
+  struct exchanged* own = context;
+  if (own->fails) {
+    const faro_error why = {
+        .size = sizeof why, .code = FARO_CODE_QUERY_FAILED, .message = "no room for it"};
+    OK(faro_set_last_error(&why));
+    return FARO_CODE_QUERY_FAILED;
+  }
+  faro_rows described = {.size = sizeof described};
+  OK(faro_batch_describe(batch, &described));
+  CHECK(described.address == rows->address && rows->bytes == 8 * (uint64_t)rows->row_count);
+  for (uint32_t i = 0; i < rows->row_count; ++i) {
+    uint64_t row;
+    memcpy(&row, (const char*)rows->address + 8 * (size_t)i, 8);
+    own->sum += row;
+  }
+  own->count += rows->row_count;
+  return FARO_CODE_OK;
+}
+
+static struct exchanged exchanged[kNodes];
+static void exchange(struct cluster* cluster, int node) {
+  faro_worker* worker = cluster->workers[node];
+  struct exchanged* own = &exchanged[node];
+  *own = (struct exchanged){.next = (uint64_t)node * kRows, .end = (uint64_t)(node + 1) * kRows};
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 2, 8);
+  faro_exchange_part part = {.size = sizeof part, .shuffle = shuffle, .context = own};
+  faro_exchange_part* const parts[] = {&part};
+  FAILED(faro_worker_exchange(worker, parts, 1, FARO_WAIT_FOREVER), FARO_CODE_WRONG_STATE);
+  part.produce = produce;
+  part.consume = consume;
+  CHECK(faro_worker_exchange(worker, parts, 1, FARO_WAIT_FOREVER) == FARO_OUTCOME_END_OF_STREAM);
+  CHECK(part.ended == 1);
+  faro_shuffle_destroy(shuffle);
+  end_query(cluster, node);
+}
+static faro_shuffle* to_fail[kNodes];
+static void open_to_fail(struct cluster* cluster, int node) {
+  to_fail[node] = open_shuffle(cluster, node, 0, 8);
+}
+static void fail_exchange(struct cluster* cluster, int node) {
+  faro_shuffle* shuffle = to_fail[node];
+  struct exchanged own = {.end = kRows, .fails = node};
+  faro_exchange_part part = {.size = sizeof part,
+                             .shuffle = shuffle,
+                             .produce = produce,
+                             .consume = consume,
+                             .context = &own};
+  faro_exchange_part* const parts[] = {&part};
+  FAILED(faro_worker_exchange(cluster->workers[node], parts, 1, FARO_WAIT_FOREVER),
+         FARO_CODE_QUERY_FAILED);
+  CHECK(strstr(last_message(), "no room for it") != NULL);
+  faro_shuffle_destroy(shuffle);
+  FAILED(faro_worker_end_query(cluster->workers[node], &cluster->query, FARO_CODE_OK, NULL,
+                               FARO_WAIT_FOREVER),
+         FARO_CODE_QUERY_FAILED);
+}
+static void sends_and_receives_together(void) {
+  struct cluster cluster = open_cluster();
+  on_workers(&cluster, exchange);
+  CHECK(exchanged[0].count + exchanged[1].count == kNodes * kRows);
+  const uint64_t rows = kNodes * kRows;
+  CHECK(exchanged[0].sum + exchanged[1].sum == rows * (rows - 1) / 2);
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  on_workers(&cluster, open_to_fail); /* before the query fails */
+  on_workers(&cluster, fail_exchange);
   close_cluster(&cluster);
 }
 
@@ -1777,6 +1865,7 @@ int main(int argc, char** argv) {
   } cases[] = {{"refuses_misuse", refuses_misuse},
                {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
+               {"sends_and_receives_together", sends_and_receives_together},
                {"tells_settings_and_failures", tells_settings_and_failures},
                {"writes_rows_in_place", writes_rows_in_place},
                {"tells_why_a_query_failed", tells_why_a_query_failed},

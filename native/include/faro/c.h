@@ -812,6 +812,36 @@ faro_outcome faro_receiver_stop(faro_shuffle* shuffle);
  * receive. Errors: invalid_argument if something else was said before. */
 faro_code faro_receiver_name_format(faro_shuffle* shuffle, const char* format);
 
+/* --- Both sides together, as faro/exchange.h */
+
+/* Sends rows of a shuffle, some hundred at a time, with FARO_WAIT_NONE: between two calls the
+ * worker takes what others have sent to it. Answers done: call it again; would_wait or holding: a
+ * row found no room, or there is nothing to send yet; end_of_stream or stopped: there are no more
+ * rows; failed: the query fails on every participant, for why the sender has failed last. */
+typedef faro_outcome (*faro_produce)(void* context, faro_shuffle* shuffle);
+/* Takes rows that have come; `batch`, which `rows` describes, is released when it returns. Another
+ * code than FARO_CODE_OK fails the query on every participant, with the message of
+ * faro_last_error. */
+typedef faro_code (*faro_consume)(void* context, faro_batch* batch, const faro_rows* rows);
+/* What faro_worker_exchange does with one shuffle: faro::ExchangePart. */
+typedef struct faro_exchange_part {
+  uint32_t size;
+  uint32_t version;
+  faro_shuffle* shuffle;
+  faro_produce produce; /* null: this worker is no sender, or has finished */
+  faro_consume consume; /* null: this worker is no receiver, or has received all */
+  void* context;        /* of both */
+  int32_t ended;        /* is set to 1 when all rows were consumed */
+  int32_t reserved;
+} faro_exchange_part;
+/* Sends and receives the rows of shuffles at the same time, until all are sent, finished and
+ * received: the loop of a worker that is a sender and a receiver, as faro::Worker::exchange. Its
+ * functions are called on this thread, and must not wait, nor call this. Answers end_of_stream: all
+ * is done; deadline, would_wait (with FARO_WAIT_NONE, which makes one turn), holding: the same call
+ * goes on; done: a turn has done something; failed. */
+faro_outcome faro_worker_exchange(faro_worker* worker, faro_exchange_part* const* parts,
+                                  size_t count, int64_t wait_ns);
+
 /* --- The memory of a worker's rings
  *
  * For bindings that may read and write memory only through an object that stands for it, and want

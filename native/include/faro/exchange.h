@@ -1,4 +1,4 @@
-// ExchangePart: one shuffle of a worker that sends and receives at the same time (Worker::exchange).
+// ExchangePart: one shuffle of a worker that sends and receives together (Worker::exchange).
 #pragma once
 
 #include "faro/detail/cxx20.h"
@@ -15,8 +15,8 @@ namespace faro {
 
 class Shuffle;
 
-/// What Worker::exchange does with one shuffle. The functions are called on the worker's thread, many
-/// times, never within each other. They send and receive by Wait::none() alone; a wait in them, and
+/// What Worker::exchange does with one shuffle. The functions are called on the worker's thread,
+/// many times, never within each other. They send and receive by Wait::none() alone; a wait in them, and
 /// another exchange, answers failed with wrong_state.
 struct ExchangePart {
   /// Sends rows of this shuffle, some hundred at a time: between two calls the worker takes what

@@ -154,13 +154,13 @@ class Worker {
   ///   deadline       the limit has passed. The same call goes on; so it does after would_wait and
   ///                  holding
   ///   would_wait     nothing could be done, and Wait::none() was given
-  ///   done           with Wait::none(), which makes one turn: something was done. For an event loop,
-  ///                  within the turn of arm()
+  ///   done           with Wait::none(), which makes one turn: something was done. For an event
+  ///                  loop, within the turn of arm()
   ///   holding        it would have to wait, but the worker holds batches, such as `consume` has
   ///                  moved away
   ///   failed         see status(). The query has failed; or the call was refused: wrong_state
-  ///                  (called by a function of exchange; of another thread; a function is missing, or
-  ///                  is there for a side in which the worker takes no part), closed,
+  ///                  (called by a function of exchange; of another thread; a function is missing,
+  ///                  or is there for a side in which the worker takes no part), closed,
   ///                  invalid_argument
   /// Rows of these shuffles are not spilled at this worker while it waits in here. Throws: what a
   /// function has thrown; the query has failed then.
