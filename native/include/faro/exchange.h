@@ -16,8 +16,8 @@ namespace faro {
 class Shuffle;
 
 /// What Worker::exchange does with one shuffle. The functions are called on the worker's thread,
-/// many times, never within each other. They send and receive by Wait::none() alone; a wait in them,
-/// and another exchange, answers failed with wrong_state.
+/// many times, never within each other. They send and receive by Wait::none() alone: a wait in
+/// them, and another exchange, answers failed with wrong_state.
 struct ExchangePart {
   /// Sends rows of this shuffle, some hundred at a time: between two calls the worker takes what
   /// others have sent to it. It answers
