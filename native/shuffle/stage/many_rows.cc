@@ -152,11 +152,12 @@ template <typename Offset>
 class RowsByOffset {
  public:
   RowsByOffset(std::span<const std::byte> rows, const Offset* offsets, const uint32_t* to,
-               uint64_t row_limit, uint32_t receiver_count, detail::FrameCursor* cursors,
-               uint32_t* frame_rows)
+               size_t first, uint64_t row_limit, uint32_t receiver_count,
+               detail::FrameCursor* cursors, uint32_t* frame_rows)
       : rows_(rows),
         from_(offsets),
         to_(to),
+        first_(first),
         row_limit_(row_limit),
         receiver_count_(receiver_count),
         cursors_(cursors),
@@ -173,7 +174,7 @@ class RowsByOffset {
 
   size_t read(size_t first, size_t count) noexcept {
     // Each is read once, also the last one of the block before.
-    offsets_[0] = first == 0 ? from_[0] : offsets_[kBlockRows];
+    offsets_[0] = first == first_ ? from_[first] : offsets_[kBlockRows];
     for (size_t i = 1; i <= count; ++i) offsets_[i] = from_[first + i];
     const size_t rows = rows_with_length(count);
     return read_receivers(to_ + first, rows, receiver_count_, receivers_);
@@ -210,6 +211,7 @@ class RowsByOffset {
   std::span<const std::byte> rows_;
   const Offset* from_;
   const uint32_t* to_;
+  size_t first_;  // row of the call
   uint64_t row_limit_;
   uint32_t receiver_count_;
   detail::FrameCursor* cursors_;
@@ -221,8 +223,8 @@ class RowsByOffset {
 }  // namespace
 
 template <typename Rows>
-Sent ManyRows::send_in_blocks(Rows& rows, size_t count, Wait wait) noexcept {
-  Sent sent;
+Sent ManyRows::send_in_blocks(Rows& rows, size_t first, size_t count, Wait wait) noexcept {
+  Sent sent{first};
   while (sent.rows < count) {
     const size_t block = std::min(count - sent.rows, kBlockRows);
     const size_t good = rows.read(sent.rows, block);
@@ -274,20 +276,20 @@ bool ManyRows::have_fixed_width(std::span<const std::byte> rows, size_t count) n
   return false;
 }
 
-Sent ManyRows::send(std::span<const std::byte> rows, size_t count, const uint32_t* receivers,
-                    Wait wait) noexcept {
-  if (!have_fixed_width(rows, count)) return {0, Outcome::failed};
+Sent ManyRows::send(std::span<const std::byte> rows, size_t first, size_t count,
+                    const uint32_t* receivers, Wait wait) noexcept {
+  if (!have_fixed_width(rows, count)) return {first, Outcome::failed};
   RowsToReceivers block(receivers, rows, shuffle_.spec().row_bytes, kernels(), receiver_count(),
                         sender_.cursors());
-  return send_in_blocks(block, count, wait);
+  return send_in_blocks(block, first, count, wait);
 }
 
-Sent ManyRows::send_by_key(std::span<const std::byte> rows, size_t count, RowKey key, KeyHash hash,
-                           Wait wait) noexcept {
-  if (!have_fixed_width(rows, count)) return {0, Outcome::failed};
+Sent ManyRows::send_by_key(std::span<const std::byte> rows, size_t first, size_t count, RowKey key,
+                           KeyHash hash, Wait wait) noexcept {
+  if (!have_fixed_width(rows, count)) return {first, Outcome::failed};
   const uint32_t row_bytes = shuffle_.spec().row_bytes;
   if (key.bytes == 0 || key.bytes > row_bytes || key.offset > row_bytes - key.bytes) {
-    return {0, refuse([&] {
+    return {first, refuse([&] {
               return side_.fail(Code::invalid_argument,
                                 "stage {}: a key of {} bytes at {} in rows of {} bytes",
                                 shuffle_.spec().stage, key.bytes, key.offset, row_bytes);
@@ -295,27 +297,28 @@ Sent ManyRows::send_by_key(std::span<const std::byte> rows, size_t count, RowKey
   }
   RowsByKey block(key, hash, row_bytes, kernels(), rows, row_bytes, kernels(), receiver_count(),
                   sender_.cursors());
-  return send_in_blocks(block, count, wait);
+  return send_in_blocks(block, first, count, wait);
 }
 
 template <typename Offset>
-Sent ManyRows::send(std::span<const std::byte> rows, const Offset* offsets, size_t count,
-                    const uint32_t* receivers, Wait wait) noexcept {
+Sent ManyRows::send(std::span<const std::byte> rows, const Offset* offsets, size_t first,
+                    size_t count, const uint32_t* receivers, Wait wait) noexcept {
   if (shuffle_.spec().row_bytes != 0) {
-    return {0, refuse([&] {
+    return {first, refuse([&] {
               return side_.fail(Code::invalid_argument,
                                 "stage {}: rows by offsets, but row_bytes = {}",
                                 shuffle_.spec().stage, shuffle_.spec().row_bytes);
             })};
   }
-  RowsByOffset<Offset> block(rows, offsets, receivers, shuffle_.worker().settings.row_limit_bytes,
-                             receiver_count(), sender_.cursors(), sender_.frame_rows());
-  return send_in_blocks(block, count, wait);
+  RowsByOffset<Offset> block(rows, offsets, receivers, first,
+                             shuffle_.worker().settings.row_limit_bytes, receiver_count(),
+                             sender_.cursors(), sender_.frame_rows());
+  return send_in_blocks(block, first, count, wait);
 }
-template Sent ManyRows::send(std::span<const std::byte>, const uint32_t*, size_t, const uint32_t*,
-                             Wait) noexcept;
-template Sent ManyRows::send(std::span<const std::byte>, const uint64_t*, size_t, const uint32_t*,
-                             Wait) noexcept;
+template Sent ManyRows::send(std::span<const std::byte>, const uint32_t*, size_t, size_t,
+                             const uint32_t*, Wait) noexcept;
+template Sent ManyRows::send(std::span<const std::byte>, const uint64_t*, size_t, size_t,
+                             const uint32_t*, Wait) noexcept;
 
 }  // namespace faro::shuffle
 
@@ -334,25 +337,25 @@ std::span<const std::byte> all_from(const std::byte* rows) noexcept {
 Sent ShuffleSender::send_rows(const std::byte* rows, size_t count, const uint32_t* receivers,
                               Wait wait) const noexcept {
   if (sender_ == nullptr) return {0, Outcome::failed};
-  return sender_->many().send(all_from(rows), count, receivers, wait);
+  return sender_->many().send(all_from(rows), 0, count, receivers, wait);
 }
 
 Sent ShuffleSender::send_rows(const std::byte* rows, const uint64_t* offsets, size_t count,
                               const uint32_t* receivers, Wait wait) const noexcept {
   if (sender_ == nullptr) return {0, Outcome::failed};
-  return sender_->many().send(all_from(rows), offsets, count, receivers, wait);
+  return sender_->many().send(all_from(rows), offsets, 0, count, receivers, wait);
 }
 
 Sent ShuffleSender::send_rows(const std::byte* rows, const uint32_t* offsets, size_t count,
                               const uint32_t* receivers, Wait wait) const noexcept {
   if (sender_ == nullptr) return {0, Outcome::failed};
-  return sender_->many().send(all_from(rows), offsets, count, receivers, wait);
+  return sender_->many().send(all_from(rows), offsets, 0, count, receivers, wait);
 }
 
 Sent ShuffleSender::send_all(const std::byte* rows, size_t count, RowKey key, KeyHash hash,
                              Wait wait) const noexcept {
   if (sender_ == nullptr) return {0, Outcome::failed};
-  return sender_->many().send_by_key(all_from(rows), count, key, hash, wait);
+  return sender_->many().send_by_key(all_from(rows), 0, count, key, hash, wait);
 }
 
 }  // namespace faro
