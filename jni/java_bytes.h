@@ -29,6 +29,12 @@ inline jbyteArray bytes_of(JNIEnv* env, std::string_view text) {
 /// The address of memory, as Java reads it.
 inline jlong address_of(const void* memory) { return reinterpret_cast<jlong>(memory); }
 
+/// The memory at an address that Java names.
+template <typename T>
+T* memory_at(jlong address) {
+  return reinterpret_cast<T*>(address);
+}
+
 /// A copy of an array of worker numbers.
 inline std::vector<uint32_t> numbers_of(JNIEnv* env, jintArray array) {
   std::vector<uint32_t> numbers(static_cast<size_t>(env->GetArrayLength(array)));

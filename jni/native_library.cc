@@ -60,7 +60,7 @@ jboolean bind(JNIEnv* env, jclass) {
                            kNativeMetricsNatives, kWorkerNatives,          kShuffleNatives,
                            kShuffleSenderNatives, kShuffleReceiverNatives, kNativeLogNatives,
                            kSessionEventsNatives, kEndpointNatives,        kNativePollerNatives,
-                           kNodeChangesNatives};
+                           kNodeChangesNatives,   kMemorySenderNatives};
   for (size_t i = 0; i < classes.size(); ++i) {
     if (register_natives(env, classes[i])) continue;
     const jthrowable why = env->ExceptionOccurred();

@@ -18,6 +18,7 @@ struct Natives {
 
 extern const Natives kCancellationNatives;
 extern const Natives kEndpointNatives;
+extern const Natives kMemorySenderNatives;
 extern const Natives kNativeLogNatives;
 extern const Natives kNativePollerNatives;
 extern const Natives kNodeChangesNatives;

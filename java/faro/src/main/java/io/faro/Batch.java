@@ -71,6 +71,14 @@ public final class Batch implements AutoCloseable {
     return rowCount;
   }
 
+  /**
+   * Width of all rows; 0: each is preceded by its length, of four bytes. A row larger than a frame
+   * comes alone, and without: this is its length then.
+   */
+  public int rowBytes() {
+    return rowBytes;
+  }
+
   /** Bytes of all rows, with their lengths if they have one each. */
   public int bytes() {
     return bytes;
@@ -169,14 +177,39 @@ public final class Batch implements AutoCloseable {
     return true;
   }
 
+  /**
+   * Sets to[i] to where row i begins, its length included, and to[rowCount] to where the last one
+   * ends: the bytes of row i lie from to[i] (from to[i] + 4 if {@link #rowBytes} is 0) up to
+   * to[i + 1]. They are there to be read in any order, beside {@link #nextRow}.
+   *
+   * @return of how many rows these are: {@link #rowCount}, or one less than {@code to} has places
+   *     if these are fewer
+   * @throws FaroException {@link Code#PROTOCOL_ERROR} if the sender's lengths do not fit its batch
+   */
+  public int offsets(int[] to) {
+    long first = address(0, bytes);
+    int rows = Math.max(0, Math.min(rowCount, to.length - 1));
+    int at = 0;
+    for (int row = 0; row < rows; row++) {
+      to[row] = at;
+      int length = rowBytes;
+      if (rowBytes == 0) {
+        checkRest(at, LENGTH);
+        length = NativeMemory.getInt(first + at);
+        at += LENGTH;
+      }
+      checkRest(at, length);
+      at += length;
+    }
+    if (to.length != 0) {
+      to[rows] = at;
+    }
+    return rows;
+  }
+
   /** The number of rows that {@link #nextRow} has not reached yet. */
   int rowsLeft() {
     return rowsLeft;
-  }
-
-  /** Width of all rows; 0: each is preceded by its length. */
-  int rowBytes() {
-    return rowBytes;
   }
 
   /** Where the next row of {@link #nextRow} begins. */

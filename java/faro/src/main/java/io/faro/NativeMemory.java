@@ -250,7 +250,7 @@ final class NativeMemory {
    * The address where a direct buffer begins, whatever its position. Valid as long as the buffer is
    * reachable.
    */
-  static long address(ByteBuffer direct) {
+  static long address(Buffer direct) {
     if (!FOREIGN) {
       return UNSAFE.getLong(direct, BufferAddress.OFFSET);
     }

@@ -4,7 +4,8 @@ import java.util.Objects;
 
 /**
  * The sending side of a {@link Shuffle} at one worker. This class sends rows as arrays of bytes;
- * {@link #longs}, {@link #rows} and {@link #objects} are faster or easier, and can be mixed.
+ * {@link #longs}, {@link #memory}, {@link #rows} and {@link #objects} are faster or easier, and can
+ * be mixed.
  *
  * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers}, as
  * {@link Shuffle#spec} names them (with all workers as receivers, that is the worker number). Rows
@@ -58,6 +59,12 @@ public final class ShuffleSender {
           "stage " + spec.stage() + ": rows of " + spec.rowBytes() + " bytes, not 8");
     }
     return new LongSender(this, open);
+  }
+
+  /** Sends rows of any width that lie in memory outside the Java heap, many by one call. */
+  public MemorySender memory() {
+    shuffle.enter();
+    return new MemorySender(this);
   }
 
   /** The zero-copy path for rows of any kind: they are written where they are sent from. */

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(20)
 class ApiTest {
   private static final List<Class<?>> SENDERS =
-      List.of(ShuffleSender.class, LongSender.class, RowWriter.class, ObjectSender.class);
+      List.of(ShuffleSender.class, LongSender.class, MemorySender.class, RowWriter.class, ObjectSender.class);
   private static final List<Class<?>> RECEIVERS = List.of(ShuffleReceiver.class, ObjectReceiver.class, MergingReceiver.class);
 
   private static Stream<Method> methods(List<Class<?>> classes) {
@@ -48,7 +48,7 @@ class ApiTest {
     assertEquals(Set.of(), dropped);
     assertTrue(
         methods(SENDERS)
-            .filter(method -> Set.of("sendAll", "put").contains(method.getName()))
+            .filter(method -> Set.of("sendAll", "sendRows", "put").contains(method.getName()))
             .allMatch(method -> method.isAnnotationPresent(CheckReturnValue.class)));
   }
 
@@ -80,7 +80,7 @@ class ApiTest {
             .map(Method::getName)
             .filter(name -> !Set.of("stoppedBy", "finish").contains(name))
             .collect(Collectors.toCollection(TreeSet::new));
-    assertEquals(Set.of("broadcast", "claim", "multicast", "put", "send", "sendAll"), verbs);
+    assertEquals(Set.of("broadcast", "claim", "multicast", "put", "send", "sendAll", "sendRows"), verbs);
   }
 
   @Test

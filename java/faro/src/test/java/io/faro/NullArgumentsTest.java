@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -101,6 +104,9 @@ class NullArgumentsTest {
       ShuffleSender sender = shuffle.sender();
       ShuffleReceiver receiver = shuffle.receiver();
       LongSender longs = sender.longs();
+      MemorySender memory = sender.memory();
+      ByteBuffer bytes = ByteBuffer.allocateDirect(8);
+      IntBuffer numbers = ByteBuffer.allocateDirect(8).order(ByteOrder.nativeOrder()).asIntBuffer();
       ObjectSender<Long> objects = sender.objects(RowCodecs.LONG);
       Batch batch = receiver.newBatch();
       byte[] row = new byte[8];
@@ -112,22 +118,35 @@ class NullArgumentsTest {
                   () -> sender.send(0, null, 0, 8, NOW),
                   () -> sender.multicast(first, null, 0, 8, NOW),
                   () -> sender.broadcast(null, 0, 8, NOW)),
-              "receivers", List.of(() -> sender.multicast(null, row, 0, 8, NOW), () -> objects.multicast(null, 1L, NOW)),
+              "receivers", List.of(
+                  () -> memory.sendRows(bytes, 0, 1, null, NOW),
+                  () -> memory.sendRows(bytes, numbers, 0, 1, null, NOW),
+                  () -> sender.multicast(null, row, 0, 8, NOW), () -> objects.multicast(null, 1L, NOW)),
               "wait", List.of(
                   () -> sender.send(0, row, 0, 8, null),
                   () -> sender.multicast(first, row, 0, 8, null),
                   () -> sender.broadcast(row, 0, 8, null),
                   () -> longs.sendAll(new long[1], 0, 1, Partition.values()[0], null),
+                  () -> memory.sendRows(bytes, 0, 1, numbers, null),
                   () -> receiver.receive(batch, null),
                   () -> receiver.receiveFrom(0, batch, null),
                   () -> sender.finish(null)),
               "codec", List.of(() -> sender.objects(null), () -> receiver.objects(null), () -> receiver.merge(null, (a, b) -> 0)),
               "order", List.of(() -> receiver.merge(RowCodecs.LONG, null)),
               "batch", List.of(() -> receiver.receive(null, NOW), () -> receiver.receiveFrom(0, null, NOW)),
-              "rows", List.of(() -> longs.sendAll(null, 0, 0, Partition.values()[0], NOW)),
-              "partition", List.of(() -> longs.sendAll(new long[1], 0, 1, null, NOW)),
+              "rows", List.of(
+                  () -> longs.sendAll(null, 0, 0, Partition.values()[0], NOW),
+                  () -> memory.sendRows(null, 0, 1, numbers, NOW),
+                  () -> memory.sendRows(null, numbers, 0, 1, numbers, NOW),
+                  () -> memory.sendAll(null, 0, 1, 0, 8, Partition.values()[0], NOW)),
+              "partition", List.of(() -> longs.sendAll(new long[1], 0, 1, null, NOW), () -> memory.sendAll(bytes, 0, 1, 0, 8, null, NOW)),
               "objects", List.of(() -> objects.sendAll(null, 0, 0, object -> 0, NOW)),
               "receiverOf", List.of(() -> objects.sendAll(List.of(1L), 0, 1, null, NOW))));
+      all(
+          Map.of(
+              "offsets", List.of(
+                  () -> memory.sendRows(bytes, (IntBuffer) null, 0, 1, numbers, NOW),
+                  () -> memory.sendRows(bytes, (LongBuffer) null, 0, 1, numbers, NOW))));
     }
   }
 
