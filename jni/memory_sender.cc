@@ -13,7 +13,7 @@
 namespace faro::jni {
 namespace {
 
-// Sends rows from number `from` on by send(shuffle, sent), which goes on from where it has ended before. How many are sent
+// Sends rows from number `from` on by send(shuffle, first, sent), which goes on from where it has ended before. How many are sent
 // now, in the lower 32 bits; above them the number of the outcome, or the negative code.
 template <typename Send>
 jlong send_many(jlong handle, jint from, jlong timeout_ns, const Send& send) {
@@ -24,38 +24,42 @@ jlong send_many(jlong handle, jint from, jlong timeout_ns, const Send& send) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return told(shuffle_closed());
   faro_shuffle* const shuffle = state->shuffle.get();
-  return told(answer(state->worker->run(timeout_ns, [&] { return send(shuffle, &sent); })));
+  return told(answer(state->worker->run(timeout_ns, [&] { return send(shuffle, sent, &sent); })));
 }
 
 // Sends rows `from` … `to`-1 of the fixed width, each to its receiver.
 jlong send_rows(JNIEnv*, jclass, jlong handle, jlong rows, jlong bytes, jint from, jint to,
                 jlong receivers, jlong timeout_ns) {
-  return send_many(handle, from, timeout_ns, [&](faro_shuffle* shuffle, size_t* sent) {
-    return faro_sender_send_rows(shuffle, memory_at<const void>(rows), static_cast<size_t>(bytes),
-                                 static_cast<size_t>(to), memory_at<const uint32_t>(receivers),
-                                 FARO_WAIT_NONE, sent);
-  });
+  return send_many(
+      handle, from, timeout_ns, [&](faro_shuffle* shuffle, size_t first, size_t* sent) {
+        return faro_sender_send_rows(shuffle, memory_at<const void>(rows),
+                                     static_cast<size_t>(bytes), first, static_cast<size_t>(to),
+                                     memory_at<const uint32_t>(receivers), FARO_WAIT_NONE, sent);
+      });
 }
 
 // Sends rows `from` … `to`-1, whose offsets have `offset_bytes` bytes each, to their receivers.
 jlong send_rows_at(JNIEnv*, jclass, jlong handle, jlong rows, jlong bytes, jlong offsets,
                    jint offset_bytes, jint from, jint to, jlong receivers, jlong timeout_ns) {
-  return send_many(handle, from, timeout_ns, [&](faro_shuffle* shuffle, size_t* sent) {
-    return faro_sender_send_rows_at(shuffle, memory_at<const void>(rows),
-                                    static_cast<size_t>(bytes), memory_at<const void>(offsets),
-                                    static_cast<uint32_t>(offset_bytes), static_cast<size_t>(to),
-                                    memory_at<const uint32_t>(receivers), FARO_WAIT_NONE, sent);
-  });
+  return send_many(
+      handle, from, timeout_ns, [&](faro_shuffle* shuffle, size_t first, size_t* sent) {
+        return faro_sender_send_rows_at(
+            shuffle, memory_at<const void>(rows), static_cast<size_t>(bytes),
+            memory_at<const void>(offsets), static_cast<uint32_t>(offset_bytes), first,
+            static_cast<size_t>(to), memory_at<const uint32_t>(receivers), FARO_WAIT_NONE, sent);
+      });
 }
 
 // Sends rows `from` … `to`-1 of the fixed width, each to the receiver of its key.
 jlong send_all(JNIEnv*, jclass, jlong handle, jlong rows, jlong bytes, jint from, jint to,
                jint key_offset, jint key_bytes, jint partition, jlong timeout_ns) {
-  return send_many(handle, from, timeout_ns, [&](faro_shuffle* shuffle, size_t* sent) {
-    return faro_sender_send_all(shuffle, memory_at<const void>(rows), static_cast<size_t>(bytes),
-                                static_cast<size_t>(to), static_cast<uint32_t>(key_offset),
-                                static_cast<uint32_t>(key_bytes), partition, FARO_WAIT_NONE, sent);
-  });
+  return send_many(handle, from, timeout_ns,
+                   [&](faro_shuffle* shuffle, size_t first, size_t* sent) {
+                     return faro_sender_send_all(
+                         shuffle, memory_at<const void>(rows), static_cast<size_t>(bytes), first,
+                         static_cast<size_t>(to), static_cast<uint32_t>(key_offset),
+                         static_cast<uint32_t>(key_bytes), partition, FARO_WAIT_NONE, sent);
+                   });
 }
 
 const std::array kMethods{method("sendRows", "(JJJIIJJ)J", send_rows),

@@ -91,7 +91,7 @@ jlong send_staged(JNIEnv*, jclass, jlong handle, jint count, jint partition) {
   state->worker->enter();
   size_t sent = 0;
   const jint answered = answer(faro_sender_send_all(
-      state->shuffle.get(), state->staged.data(), state->staged.size() * sizeof(uint64_t),
+      state->shuffle.get(), state->staged.data(), state->staged.size() * sizeof(uint64_t), 0,
       static_cast<size_t>(count), 0, sizeof(uint64_t), partition, FARO_WAIT_NONE, &sent));
   return answered < 0 ? answered : (jlong{answered} << 32) | static_cast<jlong>(sent);
 }

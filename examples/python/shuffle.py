@@ -57,7 +57,7 @@ class Faro:
         "session_worker": [c_void_p, c_uint32, POINTER(c_void_p)],
         "session_begin_query": [c_void_p, POINTER(QueryId)],
         "worker_open_shuffle": [c_void_p, POINTER(ShuffleSpec), POINTER(c_void_p)],
-        "sender_send_all": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, c_uint32, c_int32, c_int64, POINTER(c_size_t)],
+        "sender_send_all": [c_void_p, c_void_p, c_size_t, c_size_t, c_size_t, c_uint32, c_uint32, c_int32, c_int64, POINTER(c_size_t)],
         "sender_finish": [c_void_p, c_int64],
         "receiver_receive": [c_void_p, c_void_p, c_int64, POINTER(Rows)],
         "worker_end_query": [c_void_p, POINTER(QueryId), c_int32, c_char_p, c_int64],
@@ -94,7 +94,7 @@ def shuffle(faro, worker, query, first):
     faro.worker_open_shuffle(worker, byref(ShuffleSpec(query=query, row_bytes=8)), byref(handle))
     rows = (c_uint64 * ROWS)(*range(first, first + ROWS))
     sent = c_size_t()
-    faro.sender_send_all(handle, rows, 8 * ROWS, ROWS, 0, 8, FINALIZER, FOREVER, byref(sent))
+    faro.sender_send_all(handle, rows, 8 * ROWS, 0, ROWS, 0, 8, FINALIZER, FOREVER, byref(sent))
     faro.sender_finish(handle, FOREVER)
     count = total = 0
     batch, received = faro.batch_create(), Rows()

@@ -70,14 +70,16 @@ faro_outcome take_place(const faro_shuffle* shuffle, size_t bytes, int64_t wait_
   });
 }
 
-// Checks what the calls that send many rows have in common; then send(many, all, wait) sends those that are not sent yet.
+// Checks what the calls that send many rows have in common; then send(many, all, wait) sends those from `first` on.
 template <typename Send>
 faro_outcome send_many(const faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                       size_t row_count, int64_t wait_ns, size_t* sent, const Send& send) noexcept {
+                       size_t first, size_t row_count, int64_t wait_ns, size_t* sent,
+                       const Send& send) noexcept {
   return answered([&]() -> Answer {
     FARO_RETURN_IF_ERROR(need(sent, "sent"));
-    if (*sent > row_count)
-      return base::error(Code::invalid_argument, "sent = {} of {} rows", *sent, row_count);
+    *sent = first;
+    if (first > row_count)
+      return base::error(Code::invalid_argument, "first = {} of {} rows", first, row_count);
     const Result<ShuffleSender> sender = sender_of(shuffle);
     if (!sender.ok()) return sender.status();
     FARO_RETURN_IF_ERROR(need_array(rows, rows_bytes, "rows"));
@@ -142,43 +144,44 @@ faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_
 }
 
 faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                                  size_t row_count, uint32_t key_offset, uint32_t key_bytes,
-                                  int32_t hash, int64_t wait_ns, size_t* sent) {
+                                  size_t first, size_t row_count, uint32_t key_offset,
+                                  uint32_t key_bytes, int32_t hash, int64_t wait_ns, size_t* sent) {
   return send_many(
-      shuffle, rows, rows_bytes, row_count, wait_ns, sent,
+      shuffle, rows, rows_bytes, first, row_count, wait_ns, sent,
       [&](ManyRows& many, auto all, Wait wait) {
         if (hash != FARO_HASH_FINALIZER && hash != FARO_HASH_MULTIPLICATIVE)
           return Result<Sent>(base::error(Code::invalid_argument, "there is no hash {}", hash));
         const auto by =
             hash == FARO_HASH_FINALIZER ? faro::KeyHash::finalizer : faro::KeyHash::multiplicative;
         return Result<Sent>(
-            many.send_by_key(all, *sent, row_count, {key_offset, key_bytes}, by, wait));
+            many.send_by_key(all, first, row_count, {key_offset, key_bytes}, by, wait));
       });
 }
 
 faro_outcome faro_sender_send_rows(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                                   size_t row_count, const uint32_t* receivers, int64_t wait_ns,
-                                   size_t* sent) {
-  return send_many(shuffle, rows, rows_bytes, row_count, wait_ns, sent,
+                                   size_t first, size_t row_count, const uint32_t* receivers,
+                                   int64_t wait_ns, size_t* sent) {
+  return send_many(shuffle, rows, rows_bytes, first, row_count, wait_ns, sent,
                    [&](ManyRows& many, auto all, Wait wait) -> Result<Sent> {
                      FARO_RETURN_IF_ERROR(need_array(receivers, row_count, "receivers"));
-                     return many.send(all, *sent, row_count, receivers, wait);
+                     return many.send(all, first, row_count, receivers, wait);
                    });
 }
 
 faro_outcome faro_sender_send_rows_at(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                                      const void* offsets, uint32_t offset_bytes, size_t row_count,
-                                      const uint32_t* receivers, int64_t wait_ns, size_t* sent) {
-  return send_many(shuffle, rows, rows_bytes, row_count, wait_ns, sent,
+                                      const void* offsets, uint32_t offset_bytes, size_t first,
+                                      size_t row_count, const uint32_t* receivers, int64_t wait_ns,
+                                      size_t* sent) {
+  return send_many(shuffle, rows, rows_bytes, first, row_count, wait_ns, sent,
                    [&](ManyRows& many, auto all, Wait wait) -> Result<Sent> {
                      FARO_RETURN_IF_ERROR(need_array(offsets, row_count, "offsets"));
                      FARO_RETURN_IF_ERROR(need_array(receivers, row_count, "receivers"));
                      switch (offset_bytes) {
                        case sizeof(uint32_t):
-                         return many.send(all, static_cast<const uint32_t*>(offsets), *sent,
+                         return many.send(all, static_cast<const uint32_t*>(offsets), first,
                                           row_count, receivers, wait);
                        case sizeof(uint64_t):
-                         return many.send(all, static_cast<const uint64_t*>(offsets), *sent,
+                         return many.send(all, static_cast<const uint64_t*>(offsets), first,
                                           row_count, receivers, wait);
                        default:
                          return base::error(Code::invalid_argument, "offsets of {} bytes: 4 or 8",

@@ -271,11 +271,13 @@ static void refuses_nulls(void) {
   FAILED(faro_sender_send(NULL, 0, "x", 1, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_multicast(NULL, NULL, 1, "x", 1, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_broadcast(NULL, "x", 1, FARO_WAIT_NONE), invalid);
-  FAILED(faro_sender_send_all(NULL, &key, 8, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
-         invalid);
-  FAILED(faro_sender_send_rows(NULL, &key, 8, 1, &receiver, FARO_WAIT_NONE, &sent), invalid);
-  FAILED(faro_sender_send_rows_at(NULL, &key, 8, offsets, 4, 1, &receiver, FARO_WAIT_NONE, &sent),
-         invalid);
+  FAILED(
+      faro_sender_send_all(NULL, &key, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
+      invalid);
+  FAILED(faro_sender_send_rows(NULL, &key, 8, 0, 1, &receiver, FARO_WAIT_NONE, &sent), invalid);
+  FAILED(
+      faro_sender_send_rows_at(NULL, &key, 8, offsets, 4, 0, 1, &receiver, FARO_WAIT_NONE, &sent),
+      invalid);
   FAILED(faro_sender_claim(NULL, 0, 1, FARO_WAIT_NONE, NULL), invalid);
   FAILED(faro_sender_make_room(NULL, 0, 1, FARO_WAIT_NONE, NULL), invalid);
   REFUSED(faro_sender_commit(NULL, 1), invalid);
@@ -354,9 +356,9 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   faro_batch* batch = faro_batch_create();
   faro_open_frames frames = {.size = sizeof frames};
   FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_WRONG_STATE);
-  FAILED(
-      faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
-      FARO_CODE_WRONG_STATE);
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE,
+                              &sent),
+         FARO_CODE_WRONG_STATE);
   REFUSED(faro_sender_open_frames(shuffle, &frames), FARO_CODE_WRONG_STATE);
   REFUSED(faro_sender_commit(shuffle, 8), FARO_CODE_WRONG_STATE);
   FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_WRONG_STATE);
@@ -383,25 +385,26 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   FAILED(faro_sender_multicast(shuffle, twice, 2, &row, 8, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_multicast(shuffle, NULL, 2, &row, 8, FARO_WAIT_NONE), invalid);
   const int64_t none = FARO_WAIT_NONE;
-  FAILED(faro_sender_send_all(shuffle, NULL, 8, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
+  FAILED(faro_sender_send_all(shuffle, NULL, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
          invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, 99, none, &sent), invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 1, 8, FARO_HASH_FINALIZER, none, &sent),
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 0, 1, 0, 8, 99, none, &sent), invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 0, 1, 1, 8, FARO_HASH_FINALIZER, none, &sent),
          invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, FARO_HASH_FINALIZER, negative, &sent),
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, negative, &sent),
          invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 8, 1, 0, 8, FARO_HASH_FINALIZER, none, NULL), invalid);
-  FAILED(faro_sender_send_all(shuffle, &row, 7, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
+  FAILED(faro_sender_send_all(shuffle, &row, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, none, NULL),
+         invalid);
+  FAILED(faro_sender_send_all(shuffle, &row, 7, 0, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
          invalid);
   const uint32_t self = 0;
-  FAILED(faro_sender_send_rows(shuffle, NULL, 8, 1, &self, none, &sent), invalid);
-  FAILED(faro_sender_send_rows(shuffle, &row, 8, 2, twice, none, &sent), invalid);
-  FAILED(faro_sender_send_rows(shuffle, &row, 8, SIZE_MAX / 4, twice, none, &sent), invalid);
-  FAILED(faro_sender_send_rows(shuffle, &row, 8, 1, NULL, none, &sent), invalid);
-  FAILED(faro_sender_send_rows(shuffle, &row, 8, 1, &self, negative, &sent), invalid);
-  FAILED(faro_sender_send_rows(shuffle, &row, 8, 1, &self, none, NULL), invalid);
+  FAILED(faro_sender_send_rows(shuffle, NULL, 8, 0, 1, &self, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 0, 2, twice, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 0, SIZE_MAX / 4, twice, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 0, 1, NULL, none, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 0, 1, &self, negative, &sent), invalid);
+  FAILED(faro_sender_send_rows(shuffle, &row, 8, 0, 1, &self, none, NULL), invalid);
   const uint64_t wide[] = {0, 8};
-  FAILED(faro_sender_send_rows_at(shuffle, &row, 8, wide, 8, 1, &self, none, &sent), invalid);
+  FAILED(faro_sender_send_rows_at(shuffle, &row, 8, wide, 8, 0, 1, &self, none, &sent), invalid);
   CHECK(sent == 0); /* these rows have a fixed width */
   FAILED(faro_sender_finish(shuffle, negative), invalid);
   FAILED(faro_sender_claim(shuffle, 0, 8, FARO_WAIT_NONE, NULL), invalid);
@@ -574,13 +577,13 @@ static void send_fixed(struct cluster* cluster, int node) {
   static uint64_t rows[kNodes][kRows];
   for (int i = 0; i < kRows; ++i) rows[node][i] = (uint64_t)node * kRows + (uint64_t)i;
   size_t sent = 0;
-  DONE(faro_sender_send_all(shuffle, rows[node], sizeof rows[node], kRows / 4, 0, 8,
+  DONE(faro_sender_send_all(shuffle, rows[node], sizeof rows[node], 0, kRows / 4, 0, 8,
                             FARO_HASH_MULTIPLICATIVE, FARO_WAIT_FOREVER, &sent));
   CHECK(sent == kRows / 4);
   static uint32_t to[kNodes][kRows / 2];
   OK(faro_partition(FARO_HASH_MULTIPLICATIVE, rows[node], kRows / 2, kNodes, to[node]));
-  DONE(faro_sender_send_rows(shuffle, rows[node], 4 * kRows, kRows / 2, to[node], FARO_WAIT_FOREVER,
-                             &sent)); /* goes on from there */
+  DONE(faro_sender_send_rows(shuffle, rows[node], 4 * kRows, sent, kRows / 2, to[node],
+                             FARO_WAIT_FOREVER, &sent)); /* goes on from there */
   CHECK(sent == kRows / 2);
   for (int i = kRows / 2; i < kRows; ++i) {
     uint32_t receiver = 0;
@@ -638,22 +641,21 @@ static void send_texts(struct cluster* cluster, int node) {
   const uint64_t wide[] = {2, 7, 7, 15};
   const uint32_t narrow[] = {2, 7, 16, 16};
   size_t sent = 0;
-  DONE(faro_sender_send_rows_at(shuffle, many, 15, wide, 8, 3, others, FARO_WAIT_FOREVER, &sent));
+  DONE(
+      faro_sender_send_rows_at(shuffle, many, 15, wide, 8, 0, 3, others, FARO_WAIT_FOREVER, &sent));
   CHECK(sent == 3);
-  sent = 0;
-  for (int attempt = 0; attempt < 2; ++attempt) { /* the second one goes on, by the same numbers */
-    FAILED(faro_sender_send_rows_at(shuffle, many, 15, narrow, 4, 3, others, FARO_WAIT_NONE, &sent),
+  for (size_t first = 0; first < 2; ++first) { /* the second one goes on, by the same numbers */
+    FAILED(faro_sender_send_rows_at(shuffle, many, 15, narrow, 4, first, 3, others, FARO_WAIT_NONE,
+                                    &sent),
            FARO_CODE_INVALID_ARGUMENT);
     CHECK(sent == 1 && strstr(last_message(), "row 1: it ends at byte 16, but all rows have 15"));
   }
-  sent = 4;
-  FAILED(faro_sender_send_rows_at(shuffle, many, 15, wide, 8, 3, others, FARO_WAIT_NONE, &sent),
+  FAILED(faro_sender_send_rows_at(shuffle, many, 15, wide, 8, 4, 3, others, FARO_WAIT_NONE, &sent),
          FARO_CODE_INVALID_ARGUMENT);
-  CHECK(sent == 4 && strstr(last_message(), "sent = 4 of 3 rows"));
-  sent = 0;
-  FAILED(faro_sender_send_rows_at(shuffle, many, 15, wide, 2, 3, others, FARO_WAIT_NONE, &sent),
+  CHECK(sent == 4 && strstr(last_message(), "first = 4 of 3 rows"));
+  FAILED(faro_sender_send_rows_at(shuffle, many, 15, wide, 2, 0, 3, others, FARO_WAIT_NONE, &sent),
          FARO_CODE_INVALID_ARGUMENT);
-  FAILED(faro_sender_send_rows(shuffle, many, 15, 1, others, FARO_WAIT_NONE, &sent),
+  FAILED(faro_sender_send_rows(shuffle, many, 15, 0, 1, others, FARO_WAIT_NONE, &sent),
          FARO_CODE_INVALID_ARGUMENT);
   CHECK(sent == 0);
   DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));

@@ -660,20 +660,20 @@ enum faro_hashes { FARO_HASH_FINALIZER = 0, FARO_HASH_MULTIPLICATIVE = 1 };
 /* Sends rows of the shuffle's fixed width, one behind the other in `rows_bytes` bytes, each to the
  * receiver that its key belongs to: its `key_bytes` bytes from `key_offset` on. Keys of 4 and 8
  * bytes are integers, little-endian, of which faro_partition says where they belong; others are
- * hashed by faro_hash_bytes. `sent`: how many of them are sent, the first ones. Set it to 0, and
- * call again with what it was set to: the call goes on from there.
+ * hashed by faro_hash_bytes. It begins with row number `first`, and sets `sent` to the number of
+ * the first row that it has not sent, `row_count` after done: go on from there.
  * Errors: invalid_argument if they do not lie within these bytes, or the key not within the row, or
  * rows have a length each: then none was sent. */
 faro_outcome faro_sender_send_all(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                                  size_t row_count, uint32_t key_offset, uint32_t key_bytes,
-                                  int32_t hash, int64_t wait_ns, size_t* sent);
+                                  size_t first, size_t row_count, uint32_t key_offset,
+                                  uint32_t key_bytes, int32_t hash, int64_t wait_ns, size_t* sent);
 /* Sends rows of the shuffle's fixed width, one behind the other in `rows_bytes` bytes: row i to
  * receivers[i]. `sent` as for faro_sender_send_all. Each receiver is read once.
  * Errors: invalid_argument, after the rows before, for a receiver that does not exist; if the rows
  * do not lie within these bytes or have a length each: then none was sent. */
 faro_outcome faro_sender_send_rows(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                                   size_t row_count, const uint32_t* receivers, int64_t wait_ns,
-                                   size_t* sent);
+                                   size_t first, size_t row_count, const uint32_t* receivers,
+                                   int64_t wait_ns, size_t* sent);
 /* Sends rows with a length each: row i, from offsets[i] up to offsets[i + 1] within `rows_bytes`
  * bytes of `rows`, to receivers[i]. There are row_count + 1 offsets, of `offset_bytes` bytes each:
  * 4 or 8. Each offset and receiver is read once. `sent` as for faro_sender_send_all.
@@ -681,8 +681,9 @@ faro_outcome faro_sender_send_rows(faro_shuffle* shuffle, const void* rows, size
  * fall or lie outside; row_too_large. invalid_argument if rows have a fixed width: then none was
  * sent. */
 faro_outcome faro_sender_send_rows_at(faro_shuffle* shuffle, const void* rows, size_t rows_bytes,
-                                      const void* offsets, uint32_t offset_bytes, size_t row_count,
-                                      const uint32_t* receivers, int64_t wait_ns, size_t* sent);
+                                      const void* offsets, uint32_t offset_bytes, size_t first,
+                                      size_t row_count, const uint32_t* receivers, int64_t wait_ns,
+                                      size_t* sent);
 /* Sets receivers[i] to where keys[i] belongs, of `receiver_count` receivers. It is equal on every
  * platform and in every language. Threads: any. Blocks: never. */
 faro_code faro_partition(int32_t hash, const uint64_t* keys, size_t count, uint32_t receiver_count,
