@@ -29,6 +29,8 @@ def main(arguments: list[str]) -> int:
     import report
 
     report.write(results, flags.out)
+    if flags.prints_goals:
+        print(report.goals_text(results))
     return _summary(results, flags.out)
 
 
@@ -39,19 +41,23 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     all_names = ", ".join(e.name for e in experiments(False))
     add = parser.add_argument
     add("--quick", action="store_true", help="few points and rows: that all runs and verifies, in minutes")
-    add("--only", metavar="NAME,...", help=f"only these experiments: {all_names}")
+    add("--only", metavar="NAME,...", help=f"only these experiments: {all_names}; goals: those with a goal, and the table of all goals is printed")
     add("--rows", metavar="N", type=int, default=PAPER_ROWS, help="of each process, instead of 5 M")
     add("--laps", metavar="N", type=int, help="instead of those of each experiment (not the guest's)")
     add("--out", metavar="FOLDER", type=Path, default=ROOT / "build/evaluate", help="default: build/evaluate")
     add("--again", action="store_true", help="measure nothing; make the report of FOLDER/results.json again")
     flags = parser.parse_args(arguments)
     flags.arguments = arguments
+    flags.prints_goals = False
     if flags.rows < 1 or (flags.laps is not None and flags.laps < 1):
         parser.error("--rows, --laps: at least one")
     flags.experiments = [replace(e, laps=flags.laps or e.laps) for e in experiments(flags.quick, flags.rows)]
     if flags.only:
         names = flags.only.split(",")
         known = [e.name for e in flags.experiments]
+        if "goals" in names:
+            names = [name for name in names if name != "goals"] + ["figures"]
+            flags.prints_goals = True
         for name in names:
             if name not in known:
                 parser.error(f"--only: '{name}' is none of {', '.join(known)}")

@@ -63,7 +63,7 @@ class Faro(Contestant):
 
 
 class RowWays(Contestant):
-    """Ways to send rows one at a time, in turns within one run of `faro-lab bench run-time-width`: each is a contestant."""
+    """Ways to send rows, one at a time and many, in turns within one run of `faro-lab bench run-time-width`: each is a contestant."""
 
     product = "Faro"
     needs = {FARO_LAB: "./run build"}
@@ -71,6 +71,8 @@ class RowWays(Contestant):
     ways = {
         "typed": "rows of a compiled type", "bytes": "rows whose width is given at run time", "in_place": "such rows, written in place",
         "typed_broadcast": "rows of a compiled type, broadcast", "bytes_broadcast": "rows whose width is given at run time, broadcast",
+        "typed_all": "rows of a compiled type, many at a time", "by_key": "rows whose width is given at run time, many, by their key",
+        "to_vector": "such rows, many, by a vector of receivers", "by_offsets": "rows with a length each, many, by offsets",
     }  # fmt: skip
 
     def command(self, workload: str, parameters: dict) -> Command:

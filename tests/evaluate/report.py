@@ -86,10 +86,21 @@ def _notes(results: dict):
         )
 
 
-def _goals(results: dict) -> str:
+def _judged(results: dict) -> list[list[str]]:
     by_name = {experiment["name"]: measurements_of(experiment) for experiment in results["experiments"]}
-    rows = [[goal.what, *goal.judged(by_name.get(goal.experiment, Measurements([])))] for goal in GOALS]
-    return _table(["goal", "", "measured, median of the laps' ratios", "reached"], rows)
+    return [[goal.what, *goal.judged(by_name.get(goal.experiment, Measurements([])))] for goal in GOALS]
+
+
+def _goals(results: dict) -> str:
+    return _table(["goal", "", "measured, median of the laps' ratios", "reached"], _judged(results))
+
+
+def goals_text(results: dict) -> str:
+    """A line for each goal whose experiment was measured."""
+    names = {experiment["name"] for experiment in results["experiments"]}
+    rows = [row for goal, row in zip(GOALS, _judged(results)) if goal.experiment in names]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def _experiment(experiment: dict, measurements: Measurements, picture: str) -> str:
