@@ -39,13 +39,15 @@ Status check_function(const OpenShuffle& shuffle, bool is_there, bool takes_part
 OpenShuffle& Exchange::core(const ExchangePart& part) { return ShuffleAccess::core(*part.shuffle); }
 
 Exchange::~Exchange() {
-  for (const ExchangePart& part : parts_) mark(part, false);
+  if (is_checked_) mark_all(false);
 }
 
 // What this call takes by itself is not spilled meanwhile.
-void Exchange::mark(const ExchangePart& part, bool is_taken) noexcept {
-  if (part.shuffle == nullptr || !part.shuffle->is_open()) return;
-  if (StageReceiver* const receiver = core(part).receiver()) receiver->take_in_exchange(is_taken);
+void Exchange::mark_all(bool is_taken) noexcept {
+  for (const ExchangePart& part : parts_) {
+    if (!part.shuffle->is_open()) continue;
+    if (StageReceiver* const receiver = core(part).receiver()) receiver->take_in_exchange(is_taken);
+  }
 }
 
 Status Exchange::check(uint32_t worker) {
@@ -79,7 +81,8 @@ Status Exchange::check(uint32_t worker) {
                                         "receiver"));
     part.ended = has_received(receiver);
   }
-  for (const ExchangePart& part : parts_) mark(part, true);
+  is_checked_ = true;
+  mark_all(true);
   return Status::Ok();
 }
 

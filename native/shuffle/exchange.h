@@ -42,7 +42,7 @@ class Exchange {
 
  private:
   static OpenShuffle& core(const ExchangePart& part);
-  static void mark(const ExchangePart& part, bool is_taken) noexcept;
+  void mark_all(bool is_taken) noexcept;
   bool take(ExchangePart& part);
   bool produce(ExchangePart& part);
   bool finish(StageSender& sender, OpenShuffle& shuffle);
@@ -52,6 +52,7 @@ class Exchange {
   bool guarded(ExchangePart& part, const Do& something) noexcept;
 
   std::span<ExchangePart> parts_;
+  bool is_checked_ = false;  // nothing of the parts is touched before
   bool is_done_ = false;
   bool has_failed_ = false;
   Status why_;

@@ -92,9 +92,14 @@ TEST_P(ExchangeTest, all_rows_come_to_their_worker_and_none_is_spilled) {
       }
     };
     Integers integers{w * kRows, (w + 1) * kRows};
-    EXPECT_EQ(worker.exchange(shuffle, integers, take), Outcome::end_of_stream)
+    const auto produce = [&](const ShuffleSender& sender) {
+      EXPECT_EQ(worker.exchange(shuffle, kNothing, kIgnore), Outcome::failed)
+          << "refused, and changes nothing";
+      return integers(sender);
+    };
+    EXPECT_EQ(worker.exchange(shuffle, produce, take), Outcome::end_of_stream)
         << worker.status().to_string();
-    EXPECT_EQ(worker.exchange(shuffle, integers, take), Outcome::end_of_stream) << "once more";
+    EXPECT_EQ(worker.exchange(shuffle, produce, take), Outcome::end_of_stream) << "once more";
   });
   EXPECT_EQ(count, kWorkers * kRows);
   EXPECT_EQ(sum, kWorkers * kRows * (kWorkers * kRows - 1) / 2);
