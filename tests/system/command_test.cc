@@ -398,7 +398,7 @@ TEST(FaroBench, sends_first_and_beside_it_receives_between) {
     for (const json& one : parsed["results"]) {
       EXPECT_GT(one["times"], 0);
       EXPECT_GT(one["overflow_memory_peak_bytes"], 0);
-      for (const char* way : {"between", "afterwards"}) {
+      for (const char* way : {"exchange", "afterwards"}) {
         EXPECT_EQ(one[way]["verified"], true) << way;
         EXPECT_EQ(one[way]["count"], 400000 / std::stoi(row_bytes) * 2) << way;
         EXPECT_EQ(one[way]["runs"].size(), 2u) << way;

@@ -20,26 +20,34 @@ using workload::EndsCodec;
 
 constexpr uint32_t kOneWordBytes = 8;  // a row of a number alone
 constexpr uint32_t kMostBytesOfRow = 1 << 20;
-constexpr uint64_t kRowsBetween = 512;
-constexpr uint64_t kBytesBetween = 64 * 1024;
+constexpr uint64_t kRowsOfATurn = 512;
+constexpr uint64_t kBytesOfATurn = 64 * 1024;
 
-// The program that anyone writes first: each row is sent by a call that waits for room.
+// The program that sends first is the one that anyone writes first: each row is sent by a call that waits for room.
 class SendFirstWorker final : public RoundWorker {
  public:
   SendFirstWorker(const SendFirstJob& job, Worker& worker, std::atomic<uint64_t>& progress)
       : job_(job),
         worker_(worker),
         progress_(progress),
-        rows_between_(std::clamp<uint64_t>(kBytesBetween / job.row_bytes, 1, kRowsBetween)),
+        rows_of_a_turn_(std::clamp<uint64_t>(kBytesOfATurn / job.row_bytes, 1, kRowsOfATurn)),
         row_(job.row_bytes) {}
 
   Status run(const QueryId& query) override {
     FARO_ASSIGN_OR_RETURN(Shuffle shuffle,
                           worker_.open_shuffle({query, 0, job_.row_bytes, {}, {}}));
     sum_ = {};
-    const ReceiveWhen when = round_++ % 2 == 0 ? ReceiveWhen::between : ReceiveWhen::afterwards;
-    if (send(shuffle, when) != Outcome::done) return shuffle.status();
-    if (receive(shuffle, Wait::forever()) != Outcome::end_of_stream) return shuffle.status();
+    FARO_ASSIGN_OR_RETURN(const ShuffleSender sender, shuffle.sender());
+    next_ = 0;
+    if (round_++ % 2 == 0) {
+      const Outcome outcome = worker_.exchange(
+          shuffle, [this](const ShuffleSender& by) { return send_some(by); },
+          [this](Batch& batch) { take(batch); });
+      if (outcome != Outcome::end_of_stream) return worker_.status();
+    } else {
+      if (send_all(sender) != Outcome::done) return shuffle.status();
+      if (receive(shuffle) != Outcome::end_of_stream) return shuffle.status();
+    }
     shuffle.close();
     return end_query(worker_, query);
   }
@@ -47,34 +55,46 @@ class SendFirstWorker final : public RoundWorker {
   Totals totals() const override { return sum_.totals(); }
 
  private:
-  Outcome send(Shuffle& shuffle, ReceiveWhen when) {
-    const Result<ShuffleSender> sender = shuffle.sender();
-    if (!sender) return Outcome::failed;
-    const uint32_t receivers = sender->receiver_count();
-    const uint64_t first = worker_.number() * job_.rows_per_worker();
-    for (uint64_t i = 0; i < job_.rows_per_worker(); ++i) {
-      write(first + i);
-      const uint32_t to = workload::destination_of<FinalizerHash>(first + i, receivers);
-      const Outcome outcome = sender->send(to, row_);
+  /// The next row, which stays the next one until it is sent.
+  Outcome send_next(const ShuffleSender& sender, Wait wait) {
+    const uint64_t n = worker_.number() * job_.rows_per_worker() + next_;
+    write(n);
+    const uint32_t to = workload::destination_of<FinalizerHash>(n, sender.receiver_count());
+    const Outcome outcome = sender.send(to, row_, wait);
+    if (outcome == Outcome::done) ++next_;
+    return outcome;
+  }
+
+  Outcome send_some(const ShuffleSender& sender) {
+    for (uint64_t i = 0; i < rows_of_a_turn_; ++i) {
+      if (next_ == job_.rows_per_worker()) return Outcome::end_of_stream;
+      const Outcome outcome = send_next(sender, Wait::none());
       if (outcome != Outcome::done) return outcome;
-      if (when == ReceiveWhen::between && (i + 1) % rows_between_ == 0 &&
-          receive(shuffle, Wait::none()) != Outcome::would_wait)
-        return Outcome::failed;
     }
-    return sender->finish();
+    return Outcome::done;
+  }
+
+  Outcome send_all(const ShuffleSender& sender) {
+    while (next_ < job_.rows_per_worker()) {
+      const Outcome outcome = send_next(sender, Wait::forever());
+      if (outcome != Outcome::done) return outcome;
+    }
+    return sender.finish();
   }
 
   /// All there is. Answers why there is no more.
-  Outcome receive(Shuffle& shuffle, Wait wait) {
+  Outcome receive(Shuffle& shuffle) {
     const Result<ShuffleReceiver> receiver = shuffle.receiver();
     if (!receiver) return Outcome::failed;
     Outcome outcome;
-    while ((outcome = receiver->receive(batch_, wait)) == Outcome::done) {
-      for (const std::span<const std::byte> row : batch_.each_row()) sum_.add(read(row));
-      batch_.release();
-      progress_.store(sum_.count, std::memory_order_relaxed);
-    }
+    while ((outcome = receiver->receive(batch_)) == Outcome::done) take(batch_);
     return outcome;
+  }
+
+  void take(Batch& batch) {
+    for (const std::span<const std::byte> row : batch.each_row()) sum_.add(read(row));
+    batch.release();
+    progress_.store(sum_.count, std::memory_order_relaxed);
   }
 
   void write(uint64_t n) noexcept {
@@ -92,10 +112,11 @@ class SendFirstWorker final : public RoundWorker {
   const SendFirstJob job_;
   Worker& worker_;
   std::atomic<uint64_t>& progress_;
-  const uint64_t rows_between_;
+  const uint64_t rows_of_a_turn_;
   std::vector<std::byte> row_;
   Batch batch_;
   RowSum sum_;
+  uint64_t next_ = 0;  // of this worker's rows, from 0 on
   uint32_t round_ = 0;
 };
 
@@ -128,8 +149,8 @@ Result<SendFirstRun> run_send_first(const SendFirstJob& job, const FaroOptions& 
                   faro, options));
   SendFirstRun run;
   for (size_t round = 0; round < all.rounds.size(); ++round)
-    (round % 2 == 0 ? run.rounds_between : run.rounds_afterwards).push_back(all.rounds[round]);
-  run.between = median_of(run.rounds_between);
+    (round % 2 == 0 ? run.rounds_together : run.rounds_afterwards).push_back(all.rounds[round]);
+  run.together = median_of(run.rounds_together);
   run.afterwards = median_of(run.rounds_afterwards);
   run.nodes = std::move(all.nodes);
   return run;

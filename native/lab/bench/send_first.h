@@ -1,4 +1,4 @@
-// What it costs a program that it sends all its rows before it receives any, beside one that receives between.
+// What it costs a program that it sends all its rows before it receives any, beside Worker::exchange.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,6 @@
 #include "lab/bench/cluster.h"
 
 namespace faro::bench {
-
-/// When a worker receives: between its rows, after each 512 of them or 64 KiB; or when it has sent them all.
-enum class ReceiveWhen : uint8_t { between, afterwards };
 
 /// One shuffle of all workers to all, by hash.
 struct SendFirstJob {
@@ -30,14 +27,14 @@ struct SendFirstJob {
 };
 
 struct SendFirstRun {
-  RunFigures between;  ///< medians
+  RunFigures together;  ///< medians
   RunFigures afterwards;
-  std::vector<RunFigures> rounds_between;
+  std::vector<RunFigures> rounds_together;
   std::vector<RunFigures> rounds_afterwards;
   std::vector<NodeReport> nodes;
 
   /// How many times as long it takes to send first.
-  double times() const noexcept { return afterwards.seconds / between.seconds; }
+  double times() const noexcept { return afterwards.seconds / together.seconds; }
 };
 
 /// Runs the job as run_faro runs its own, with one session for both ways. A hop is one row received.

@@ -1,4 +1,4 @@
-// `faro-lab bench send-first`: a program that sends all its rows before it receives any, beside one that receives between.
+// `faro-lab bench send-first`: a program that sends all its rows before it receives any, beside Worker::exchange.
 // `faro-lab bench pipeline`: three nodes, the last one slow: how much its rows pile up in overflow.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,7 +58,7 @@ int run_send_first(const SendFirstFlags& flags) {
   json["rows_per_worker"] = job.rows_per_worker();
   json["results"] = Json::array();
   Table table("lrrrrrl");
-  table.add({"transport", "receives between", "sends first", "times", "overflow", "its file", ""});
+  table.add({"transport", "exchange", "sends first", "times", "overflow", "its file", ""});
   bool verified = true;
   for (const std::string& transport : flags.transports) {
     Config own = *config;
@@ -69,16 +69,17 @@ int run_send_first(const SendFirstFlags& flags) {
     const uint64_t memory = most(run->nodes, &SessionMetrics::overflow_memory_peak_bytes);
     const uint64_t file = most(run->nodes, &SessionMetrics::overflow_file_peak_bytes);
     json["results"].push_back({{"transport", transport},
-                               {"between", way_json(run->between, run->rounds_between)},
+                               {"exchange", way_json(run->together, run->rounds_together)},
                                {"afterwards", way_json(run->afterwards, run->rounds_afterwards)},
                                {"times", run->times()},
                                {"overflow_memory_peak_bytes", memory},
                                {"overflow_file_peak_bytes", file}});
-    const bool between = run->between.verified();
-    table.add({transport, seconds_text(run->between.seconds), seconds_text(run->afterwards.seconds),
-               fmt::format("{:.2f}", run->times()), bytes_text(memory), bytes_text(file),
-               verdict_text(between ? run->afterwards : run->between)});
-    verified = verified && between && run->afterwards.verified();
+    const bool together = run->together.verified();
+    table.add({transport, seconds_text(run->together.seconds),
+               seconds_text(run->afterwards.seconds), fmt::format("{:.2f}", run->times()),
+               bytes_text(memory), bytes_text(file),
+               verdict_text(together ? run->afterwards : run->together)});
+    verified = verified && together && run->afterwards.verified();
   }
   if (flags.json) {
     fmt::print("{}\n", json_text(json, true));
@@ -148,7 +149,7 @@ int run_pipeline(const PipelineFlags& flags) {
 void add_draining_commands(CLI::App& bench, int& exit_code) {
   auto [first, flags] = add_subcommand(
       bench, exit_code, "send-first",
-      "A program that sends all its rows before it receives any, beside one that receives between",
+      "A program that sends all its rows before it receives any, beside Worker::exchange",
       run_send_first);
   bench::SendFirstJob& job = flags.job;
   first.option_defaults()->always_capture_default();
