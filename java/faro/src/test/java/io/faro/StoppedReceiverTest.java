@@ -2,6 +2,8 @@ package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,6 +31,8 @@ class StoppedReceiverTest {
   static Stream<Named<Way>> ways() {
     return Stream.of(
         Named.of("LongSender.send, not waiting", (shuffle, to, row) -> shuffle.sender().longs().send(to, row, Wait.NONE)),
+        Named.of("MemorySender.sendRows, not waiting", (shuffle, to, row) -> sendRow(shuffle, to, row, Wait.NONE)),
+        Named.of("MemorySender.sendRows", (shuffle, to, row) -> sendRow(shuffle, to, row, Wait.FOREVER)),
         Named.of("LongSender.send", (shuffle, to, row) -> shuffle.sender().longs().send(to, row)),
         Named.of(
             "RowWriter.claim, not waiting",
@@ -42,6 +46,13 @@ class StoppedReceiverTest {
               RowWriter writer = shuffle.sender().rows();
               return commit(writer, writer.claim(to, Long.BYTES), row);
             }));
+  }
+
+  private static <X extends Exception> Outcome sendRow(Shuffle shuffle, int to, long row, Wait<X> wait) throws X {
+    ByteBuffer memory = ByteBuffer.allocateDirect(12).order(ByteOrder.nativeOrder()).putLong(4, row).putInt(0, to);
+    MemorySender sender = shuffle.sender().memory();
+    assertEquals(1, sender.sendRows(memory.slice(4, 8), 0, 1, memory.asIntBuffer(), wait));
+    return sender.stoppedBy();
   }
 
   private static Outcome commit(RowWriter writer, Outcome claimed, long row) {

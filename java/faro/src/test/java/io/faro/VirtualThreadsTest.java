@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -115,6 +119,33 @@ class VirtualThreadsTest {
         shuffle.sender().finish();
         shuffle.receiver().stop();
       }
+    }
+  }
+
+  @Test
+  void manyRowsParkUntilThereIsRoomAndGoOn() throws Exception {
+    int count = 100_000; // more than the ring has room for
+    try (Cluster cluster = cluster(1, 2)) {
+      ShuffleSpec spec = cluster.spec(8, 0, 1);
+      Task<Integer> sending =
+          new Task<>(
+              () -> {
+                try (Shuffle shuffle = cluster.worker(0).openShuffle(spec)) {
+                  ByteBuffer rows = ByteBuffer.allocateDirect(8 * count).order(ByteOrder.nativeOrder());
+                  rows.asLongBuffer().put(LongStream.range(0, count).toArray());
+                  IntBuffer first = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder()).asIntBuffer();
+                  int sent = shuffle.sender().memory().sendRows(rows, 0, count, first);
+                  assertEquals(Outcome.DONE, shuffle.sender().finish());
+                  return sent;
+                }
+              });
+      sending.awaitParked();
+      try (Shuffle shuffle = cluster.worker(1).openShuffle(spec)) {
+        long[] next = {0};
+        Checks.drainLongs(shuffle, row -> assertEquals(next[0]++, row));
+        assertEquals(count, next[0]);
+      }
+      assertEquals(count, sending.done.get());
     }
   }
 

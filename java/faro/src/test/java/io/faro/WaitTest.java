@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collections;
@@ -83,6 +86,10 @@ class WaitTest {
       for (long key = 0; partition.receiverOf(many[0], 2) != 1; key++) {
         Arrays.fill(many, key);
       }
+      MemorySender memory = sender.memory();
+      ByteBuffer rowsInMemory = ByteBuffer.allocateDirect(8 * 100).order(ByteOrder.nativeOrder());
+      rowsInMemory.asLongBuffer().put(many);
+      IntBuffer ones = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).asIntBuffer().put(0, 1);
       while (longs.send(1, 0, Wait.NONE) == Outcome.DONE) {}
 
       for (Wait<?> wait : List.of(Wait.NONE, NOT_AT_ALL, SHORT)) {
@@ -97,6 +104,10 @@ class WaitTest {
         assertEquals(answer, sender.broadcast(row, 0, 8, wait));
         assertEquals(0, longs.sendAll(many, 0, many.length, partition, wait));
         assertEquals(answer, longs.stoppedBy());
+        assertEquals(0, memory.sendAll(rowsInMemory, 0, 100, 0, 8, partition, wait));
+        assertEquals(answer, memory.stoppedBy());
+        assertEquals(0, memory.sendRows(rowsInMemory, 0, 1, ones, wait));
+        assertEquals(answer, memory.stoppedBy());
         assertEquals(0, objects.sendAll(boxed, 0, 100, each -> 1, wait));
         assertEquals(answer, objects.stoppedBy());
       }
