@@ -1,6 +1,8 @@
 // A broadcast join: the small table goes to every worker, which joins it with its part of the large one; the matches are
 // gathered at worker 0. Two shuffles of one query, at the same time over the same rings.
+#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "cluster.h"
 
@@ -12,38 +14,58 @@ struct Customer {
 };
 
 static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<uint64_t>& total) {
+  const bool is_first = worker.number() == 0;
+  faro::QueryScope part(worker, query);
   faro::ShuffleSpec build{query, 0, sizeof(Customer), {0}, {}};  // stage 0: worker 0 sends to all
   faro::ShuffleSpec gather{query, 1, sizeof(Order), {}, {0}};    // stage 1: all send to worker 0
   faro::Shuffle customers = check(worker.open_shuffle(build));
   faro::Shuffle matches = check(worker.open_shuffle(gather));
-  if (worker.number() == 0) {
-    const auto sender = check(customers.sender<Customer>());
-    std::vector<Customer> all;
-    for (uint64_t id = 0; id < 5000; ++id) all.push_back({id, id % 10});
-    check(sender.broadcast_all(all).outcome, sender);
-    check(sender.finish(), sender);
-  }
+
+  // The build side: worker 0 sends the small table and receives it, the others only receive.
   std::unordered_map<uint64_t, uint64_t> discounts;
-  const auto build_side = check(customers.receiver());
-  faro::Batch batch;
-  while (check(build_side.receive(batch), build_side)) {
-    for (const Customer& row : batch.rows<Customer>()) discounts.emplace(row.id, row.discount);
+  faro::ExchangePart building{&customers, {}, [&](faro::Batch& batch) {
+                                for (const Customer& row : batch.rows<Customer>())
+                                  discounts.emplace(row.id, row.discount);
+                              }};
+  std::vector<Customer> table;
+  size_t sent = 0;
+  if (is_first) {
+    for (uint64_t id = 0; id < 5000; ++id) table.push_back({id, id % 10});
+    building.produce = [&, to_all = check(customers.sender<Customer>())](const auto&) {
+      if (sent == table.size()) return faro::Outcome::end_of_stream;
+      const faro::Sent more =
+          to_all.broadcast_all(std::span(table).subspan(sent), faro::Wait::none());
+      sent += more.rows;
+      return more.outcome;
+    };
   }
-  const auto sender = check(matches.sender<Order>());
-  for (uint64_t i = 0; i < 20000; ++i) {  // this worker's part of the orders
-    const auto found = discounts.find(i);
-    if (found != discounts.end()) check(sender.send(0, Order{i, 100 - found->second}), sender);
-  }
-  check(sender.finish(), sender);
-  if (worker.number() == 0) {
-    const auto receiver = check(matches.receiver());
-    while (check(receiver.receive(batch), receiver)) {
-      for (const Order& row : batch.rows<Order>()) total += row.amount;
+  check(worker.exchange({&building, 1}), worker);
+
+  // The probe side: all send their matches, and worker 0 takes them meanwhile.
+  const auto to_first = check(matches.sender<Order>());
+  uint64_t customer = 0;  // of the next order
+  const auto probe = [&](const faro::ShuffleSender&) {
+    for (int i = 0; i < 1000; ++i, ++customer) {
+      if (customer == 20000) return faro::Outcome::end_of_stream;
+      const auto found = discounts.find(customer);
+      if (found == discounts.end()) continue;
+      const Order match{customer, 100 - found->second};
+      const faro::Outcome outcome = to_first.send(0, match, faro::Wait::none());
+      if (outcome != faro::Outcome::done) return outcome;  // this order comes again
     }
+    return faro::Outcome::done;
+  };
+  faro::ExchangePart probing{&matches, probe, {}};
+  if (is_first) {
+    probing.consume = [&](faro::Batch& batch) {
+      for (const Order& row : batch.rows<Order>()) total += row.amount;
+    };
   }
+  check(worker.exchange({&probing, 1}), worker);
+
   customers.close();
   matches.close();
-  check(worker.end_query(query), worker);
+  check(part.end(), worker);
 }
 
 int main() {

@@ -12,32 +12,16 @@ static constexpr uint32_t kLocalWorkers = 2;
 // A worker's part of the query, which never waits.
 class Part {
  public:
-  Part(faro::Worker& worker, const faro::QueryId& query) : worker_(worker), query_(query) {
-    faro::ShuffleSpec spec;
-    spec.query = query;
-    spec.row_bytes = sizeof(uint64_t);
-    shuffle_ = check(worker.open_shuffle(spec));
+  Part(faro::Worker& worker, const faro::QueryId& query) : worker_(worker), scope_(worker, query) {
+    shuffle_ = check(worker.open_shuffle({query, /*stage=*/0, sizeof(uint64_t), {}, {}}));
     sender_ = check(shuffle_.sender<uint64_t>());
-    receiver_ = check(shuffle_.receiver());
-  }
-
-  // A turn: tries everything that there is to do, and says whether anything was done.
-  bool turn() {
-    const uint64_t before = steps_;
-    while (sent_ < kRows && tried(send(), sender_)) ++sent_;
-    if (sent_ == kRows && !finished_)
-      finished_ = tried(sender_.finish(faro::Wait::none()), sender_);
-    while (!received_all_ && tried(receive(), receiver_)) {
-    }
-    if (!finished_ || !received_all_) return steps_ > before;
-    shuffle_.close();
-    is_over_ = tried(worker_.end_query(query_, faro::Wait::none()), worker_);
-    return steps_ > before;
+    exchange_ = {&shuffle_, [this](const auto&) { return send(); },
+                 [this](faro::Batch& batch) { receive(batch); }};
   }
 
   // Goes on as far as it can. Unless it is over then, the worker's descriptor will be readable when it should go on.
   void go_on() {
-    while (!is_over_ && tried(worker_.arm([this] { return turn(); }), worker_)) {
+    while (!is_over_ && tried(worker_.arm([this] { return turn(); }))) {
     }
   }
 
@@ -45,32 +29,41 @@ class Part {
   uint64_t rows = 0, sum = 0;  // received
 
  private:
-  template <typename Object>
-  bool tried(faro::Outcome outcome, const Object& of) {
-    return outcome != faro::Outcome::would_wait && (check(outcome, of), ++steps_ > 0);
+  // Tries everything that there is to do, and says whether anything was done.
+  bool turn() {
+    if (shuffle_.is_open()) {
+      const faro::Outcome outcome = worker_.exchange({&exchange_, 1}, faro::Wait::none());
+      if (outcome != faro::Outcome::end_of_stream) return tried(outcome);
+      shuffle_.close();
+    }
+    return is_over_ = tried(scope_.end(faro::Wait::none()));
+  }
+  bool tried(faro::Outcome outcome) const {
+    return outcome != faro::Outcome::would_wait && check(outcome, worker_);
   }
   faro::Outcome send() {
-    const uint64_t row = sent_ * 4 + worker_.number();  // no two are the same
-    return sender_.send(faro::partition(faro::FinalizerHash{}(row), sender_.receiver_count()), row,
-                        faro::Wait::none());
+    for (int i = 0; i < 500; ++i, ++sent_) {
+      if (sent_ == kRows) return faro::Outcome::end_of_stream;
+      const uint64_t row = sent_ * 4 + worker_.number();  // no two are the same
+      const faro::Outcome outcome = sender_.send(
+          faro::partition(faro::FinalizerHash{}(row), sender_.receiver_count()), row,
+          faro::Wait::none());
+      if (outcome != faro::Outcome::done) return outcome;
+    }
+    return faro::Outcome::done;
   }
-  faro::Outcome receive() {
-    faro::Batch batch;
-    const faro::Outcome outcome = receiver_.receive(batch, faro::Wait::none());
-    received_all_ = outcome == faro::Outcome::end_of_stream;
-    if (outcome != faro::Outcome::done) return outcome;
+  void receive(const faro::Batch& batch) {
     rows += batch.row_count();
     for (const uint64_t row : batch.rows<uint64_t>()) sum += row;
-    return outcome;
   }
 
   faro::Worker& worker_;
-  const faro::QueryId query_;
+  faro::QueryScope scope_;
   faro::Shuffle shuffle_;
   faro::RowSender<uint64_t> sender_;
-  faro::ShuffleReceiver receiver_;
-  uint64_t sent_ = 0, steps_ = 0;
-  bool finished_ = false, received_all_ = false, is_over_ = false;
+  faro::ExchangePart exchange_;
+  uint64_t sent_ = 0;
+  bool is_over_ = false;
 };
 
 struct Received {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <span>
 
 #include "cluster.h"
 
@@ -15,29 +16,41 @@ using Counts = std::map<std::string, uint64_t>;
 
 static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* path,
                   uint32_t workers) {
+  faro::QueryScope part(worker, query);
   faro::ShuffleSpec spec;
   spec.query = query;  // row_bytes 0: rows have a length each
   faro::Shuffle words = check(worker.open_shuffle(spec));
-  const faro::ShuffleSender sender = check(words.sender());
-  const faro::ShuffleReceiver receiver = check(words.receiver());
+
   std::ifstream file(path);
   std::string word;
-  for (uint64_t i = 0; file >> word; ++i) {
-    if (i % workers != worker.number()) continue;  // every worker reads its part
-    const auto bytes = std::as_bytes(std::span(word.data(), word.size()));
-    const uint64_t hash = faro::hash_bytes(word.data(), word.size());
-    check(sender.send(faro::partition(hash, workers), bytes), sender);
-  }
-  check(sender.finish(), sender);
-  Counts counts;
-  faro::Batch batch;
-  while (check(receiver.receive(batch), receiver)) {
-    for (const std::span<const std::byte> row : batch.each_row()) {
-      ++counts[std::string(reinterpret_cast<const char*>(row.data()), row.size())];
+  uint64_t words_read = 0;
+  const auto read_word = [&] {  // the next one of this worker's part
+    while (file >> word)
+      if (words_read++ % workers == worker.number()) return true;
+    return false;
+  };
+  bool has_word = read_word();
+  const auto produce = [&](const faro::ShuffleSender& sender) {
+    for (int i = 0; i < 500; ++i) {
+      if (!has_word) return faro::Outcome::end_of_stream;
+      const uint64_t hash = faro::hash_bytes(word.data(), word.size());
+      const faro::Outcome outcome =
+          sender.send(faro::partition(hash, workers),
+                      std::as_bytes(std::span(word.data(), word.size())), faro::Wait::none());
+      if (outcome != faro::Outcome::done) return outcome;  // `word` is sent by the next call
+      has_word = read_word();
     }
-  }
+    return faro::Outcome::done;
+  };
+  Counts counts;
+  const auto consume = [&](faro::Batch& batch) {
+    for (const std::span<const std::byte> row : batch.each_row())
+      ++counts[std::string(reinterpret_cast<const char*>(row.data()), row.size())];
+  };
+  check(worker.exchange(words, produce, consume), worker);
+
   words.close();
-  check(worker.end_query(query), worker);
+  check(part.end(), worker);
   return counts;
 }
 

@@ -9,11 +9,13 @@ What the functions do is said in faro/c.h.
 import ctypes
 import os
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p,
+                    pointer)
 
 NODES, ROWS = 2, 1_000_000
-DONE, END_OF_STREAM = 0, 4
-FOREVER = 2**63 - 1
+END_OF_STREAM, FAILED = 4, 6
+OK, QUERY_FAILED = 0, 21
+NO_WAIT, FOREVER = -(2**63), 2**63 - 1
 FINALIZER = 0
 
 
@@ -47,6 +49,15 @@ class Rows(Sized):
                 ("sender", c_uint32), ("reserved", c_uint32)]
 
 
+PRODUCE = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+CONSUME = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(Rows))
+
+
+class ExchangePart(Sized):
+    _fields_ = [("shuffle", c_void_p), ("produce", PRODUCE), ("consume", CONSUME), ("context", c_void_p),
+                ("ended", c_int32), ("reserved", c_int32)]
+
+
 class Faro:
     """The library. A call that does not answer what was expected raises RuntimeError."""
 
@@ -57,15 +68,15 @@ class Faro:
         "session_worker": [c_void_p, c_uint32, POINTER(c_void_p)],
         "session_begin_query": [c_void_p, POINTER(QueryId)],
         "worker_open_shuffle": [c_void_p, POINTER(ShuffleSpec), POINTER(c_void_p)],
-        "sender_send_all": [c_void_p, c_void_p, c_size_t, c_size_t, c_size_t, c_uint32, c_uint32, c_int32, c_int64, POINTER(c_size_t)],
-        "sender_finish": [c_void_p, c_int64],
-        "receiver_receive": [c_void_p, c_void_p, c_int64, POINTER(Rows)],
+        "worker_exchange": [c_void_p, POINTER(POINTER(ExchangePart)), c_size_t, c_int64],
+        "sender_send_all": [c_void_p, c_void_p, c_size_t, c_size_t, c_size_t, c_uint32, c_uint32, c_int32, c_int64,
+                            POINTER(c_size_t)],
         "worker_end_query": [c_void_p, POINTER(QueryId), c_int32, c_char_p, c_int64],
         "session_close": [c_void_p],
         "last_error": [POINTER(Error)],
     }
-    HANDLES = {"config_create": [], "batch_create": [], "listening_socket_address": [c_void_p]}
-    DESTROY = ["config_destroy", "batch_destroy", "listening_socket_destroy", "shuffle_destroy", "session_destroy"]
+    HANDLES = {"config_create": [], "listening_socket_address": [c_void_p]}
+    DESTROY = ["config_destroy", "listening_socket_destroy", "shuffle_destroy", "session_destroy"]
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -77,7 +88,7 @@ class Faro:
 
     def __getattr__(self, name):
         function = getattr(self.library, "faro_" + name)
-        return function if name not in self.ARGUMENTS else lambda *arguments: self.expect((DONE,), name, *arguments)
+        return function if name not in self.ARGUMENTS else lambda *arguments: self.expect((OK,), name, *arguments)
 
     def expect(self, answers, name, *arguments):
         answer = getattr(self.library, "faro_" + name)(*arguments)
@@ -88,21 +99,46 @@ class Faro:
         return answer
 
 
+def guarded(signature, failure, function):
+    """A function that the library calls: where it raises, which ctypes would only print, it answers `failure`."""
+
+    def call(*arguments):
+        try:
+            return function(*arguments)
+        except Exception as error:
+            print(f"{function.__name__}: {error!r}", file=sys.stderr)
+            return failure
+
+    return signature(call)
+
+
 def shuffle(faro, worker, query, first):
-    """Sends ROWS integers from `first` on; returns how many have come, and their sum."""
+    """Sends ROWS integers from `first` on, and receives at the same time; returns how many have come, and their sum."""
     handle = c_void_p()
     faro.worker_open_shuffle(worker, byref(ShuffleSpec(query=query, row_bytes=8)), byref(handle))
     rows = (c_uint64 * ROWS)(*range(first, first + ROWS))
-    sent = c_size_t()
-    faro.sender_send_all(handle, rows, 8 * ROWS, 0, ROWS, 0, 8, FINALIZER, FOREVER, byref(sent))
-    faro.sender_finish(handle, FOREVER)
-    count = total = 0
-    batch, received = faro.batch_create(), Rows()
-    while faro.expect((DONE, END_OF_STREAM), "receiver_receive", handle, batch, FOREVER, byref(received)) == DONE:
-        values = (c_uint64 * received.row_count).from_address(received.address)  # where they lie: no copy
+    sent = count = total = 0
+
+    def produce(_, shuffle):  # some thousand rows; those that find no room are sent by the next call
+        nonlocal sent
+        if sent == ROWS:
+            return END_OF_STREAM
+        end, first_unsent = min(sent + 4096, ROWS), c_size_t(sent)
+        answer = faro.library.faro_sender_send_all(shuffle, rows, ctypes.sizeof(rows), sent, end, 0, 8, FINALIZER, NO_WAIT,
+                                                   byref(first_unsent))
+        sent = first_unsent.value
+        return answer
+
+    def consume(_, batch, received):
+        nonlocal count, total
+        values = (c_uint64 * received[0].row_count).from_address(received[0].address)  # where they lie: no copy
         count += len(values)
         total += sum(values)
-    faro.batch_destroy(batch)
+        return OK
+
+    part = ExchangePart(shuffle=handle, produce=guarded(PRODUCE, FAILED, produce),
+                        consume=guarded(CONSUME, QUERY_FAILED, consume))
+    faro.expect((END_OF_STREAM,), "worker_exchange", worker, byref(pointer(part)), 1, FOREVER)
     faro.shuffle_destroy(handle)
     return count, total
 
@@ -120,7 +156,7 @@ def run(faro, node, nodes, socket, of_query, tell):
     else:
         query = QueryId.from_buffer_copy(os.read(of_query[0], ctypes.sizeof(query)))
     count, total = shuffle(faro, worker, query, node * ROWS)
-    faro.worker_end_query(worker, byref(query), 0, None, FOREVER)
+    faro.worker_end_query(worker, byref(query), OK, None, FOREVER)
     faro.session_destroy(session)
     faro.config_destroy(config)
     os.write(tell, f"{count} {total}\n".encode())
