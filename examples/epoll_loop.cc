@@ -45,9 +45,9 @@ class Part {
     for (int i = 0; i < 500; ++i, ++sent_) {
       if (sent_ == kRows) return faro::Outcome::end_of_stream;
       const uint64_t row = sent_ * 4 + worker_.number();  // no two are the same
-      const faro::Outcome outcome = sender_.send(
-          faro::partition(faro::FinalizerHash{}(row), sender_.receiver_count()), row,
-          faro::Wait::none());
+      const faro::Outcome outcome =
+          sender_.send(faro::partition(faro::FinalizerHash{}(row), sender_.receiver_count()), row,
+                       faro::Wait::none());
       if (outcome != faro::Outcome::done) return outcome;
     }
     return faro::Outcome::done;
