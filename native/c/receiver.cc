@@ -107,6 +107,19 @@ faro_outcome faro_receiver_receive_from(faro_shuffle* shuffle, uint32_t sender, 
                       });
 }
 
+faro_outcome faro_receiver_receive_into(faro_shuffle* shuffle, faro_batch* batch,
+                                        faro_allocate allocate, void* context, int64_t wait_ns,
+                                        faro_rows* rows) {
+  if (allocate == nullptr) return answered([]() -> Answer { return need(nullptr, "allocate"); });
+  const auto take = [&](size_t bytes, size_t& room) {
+    return static_cast<std::byte*>(allocate(context, bytes, &room));
+  };
+  return receive_rows(shuffle, batch, wait_ns, rows,
+                      [&](const ShuffleReceiver& receiver, faro::Batch& into, Wait wait) {
+                        return receiver.receive_into(into, take, wait);
+                      });
+}
+
 faro_outcome faro_receiver_stop(faro_shuffle* shuffle) {
   return answered([&]() -> Answer {
     const Result<ShuffleReceiver> receiver = receiver_of(shuffle);

@@ -1,9 +1,11 @@
 // What faro/c.h says of the sending side of a shuffle.
 #include "faro/sender.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/return_if_error.h"
@@ -22,6 +24,7 @@ using faro::ShuffleSender;
 using faro::Status;
 using faro::Wait;
 using faro::shuffle::ManyRows;
+using faro::shuffle::RowPieces;
 
 namespace {
 
@@ -133,6 +136,23 @@ faro_outcome faro_sender_multicast(faro_shuffle* shuffle, const uint32_t* receiv
     return answered([]() -> Answer { return need(nullptr, "receivers"); });
   return send_row(shuffle, row, bytes, wait_ns, [&](const ShuffleSender& sender, Wait wait) {
     return sender.multicast({receivers, receiver_count}, row_of(row, bytes), wait);
+  });
+}
+
+faro_outcome faro_sender_send_parts(faro_shuffle* shuffle, const uint32_t* receivers,
+                                    size_t receiver_count, const faro_piece* pieces,
+                                    size_t piece_count, int64_t wait_ns) {
+  return answered([&]() -> Answer {
+    const Result<ShuffleSender> sender = sender_of(shuffle);
+    if (!sender.ok()) return sender.status();
+    FARO_RETURN_IF_ERROR(need_array(receivers, receiver_count * sizeof *receivers, "receivers"));
+    FARO_RETURN_IF_ERROR(need_array(pieces, piece_count * sizeof *pieces, "pieces"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    // One too many is enough for the call to be refused.
+    std::vector<std::span<const std::byte>> row(std::min(piece_count, RowPieces::kMostPieces + 1));
+    for (size_t i = 0; i < row.size(); ++i) row[i] = row_of(pieces[i].address, pieces[i].bytes);
+    return {sender->send_parts({receivers, receiver_count}, row, *wait), *sender};
   });
 }
 

@@ -71,6 +71,14 @@ static faro_code await(struct answer* answer) {
   return code;
 }
 
+enum { kRowMemory = 512 * 1024 };
+/* faro_allocate; `context`: where the address is kept. */
+static void* give_row_memory(void* context, size_t bytes, size_t* room) {
+  CHECK(bytes <= kRowMemory);
+  *room = kRowMemory;
+  return *(void**)context = aligned_alloc(64, kRowMemory);
+}
+
 struct cluster {
   char nodes[256];
   faro_session* sessions[kNodes];
@@ -271,6 +279,7 @@ static void refuses_nulls(void) {
   FAILED(faro_sender_send(NULL, 0, "x", 1, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_multicast(NULL, NULL, 1, "x", 1, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_broadcast(NULL, "x", 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send_parts(NULL, NULL, 0, NULL, 0, FARO_WAIT_NONE), invalid);
   FAILED(
       faro_sender_send_all(NULL, &key, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, FARO_WAIT_NONE, &sent),
       invalid);
@@ -295,6 +304,8 @@ static void refuses_nulls(void) {
   REFUSED(faro_batch_offsets(batch, offsets, 2, NULL), invalid);
   FAILED(faro_receiver_receive(NULL, batch, FARO_WAIT_NONE, NULL), invalid);
   FAILED(faro_receiver_receive_from(NULL, 0, batch, FARO_WAIT_NONE, NULL), invalid);
+  FAILED(faro_receiver_receive_into(NULL, batch, give_row_memory, NULL, FARO_WAIT_NONE, NULL),
+         invalid);
   FAILED(faro_receiver_stop(NULL), invalid);
   REFUSED(faro_receiver_name_format(NULL, ""), invalid);
   REFUSED(faro_partition(FARO_HASH_FINALIZER, NULL, 1, 2, &number), invalid);
@@ -384,6 +395,14 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   const uint32_t twice[] = {0, 0};
   FAILED(faro_sender_multicast(shuffle, twice, 2, &row, 8, FARO_WAIT_NONE), invalid);
   FAILED(faro_sender_multicast(shuffle, NULL, 2, &row, 8, FARO_WAIT_NONE), invalid);
+  const faro_piece pieces[] = {{&row, 4}, {NULL, 4}};
+  FAILED(faro_sender_send_parts(shuffle, twice, 1, pieces, 2, FARO_WAIT_NONE), invalid);
+  CHECK(strstr(last_message(), "has bytes, but no address"));
+  FAILED(faro_sender_send_parts(shuffle, twice, 1, pieces, 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send_parts(shuffle, twice, 1, NULL, 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send_parts(shuffle, NULL, 1, pieces, 1, FARO_WAIT_NONE), invalid);
+  FAILED(faro_sender_send_parts(shuffle, twice, 1, pieces, 1, negative), invalid);
+  FAILED(faro_receiver_receive_into(shuffle, batch, NULL, NULL, FARO_WAIT_NONE, NULL), invalid);
   const int64_t none = FARO_WAIT_NONE;
   FAILED(faro_sender_send_all(shuffle, NULL, 8, 0, 1, 0, 8, FARO_HASH_FINALIZER, none, &sent),
          invalid);
@@ -694,9 +713,35 @@ static void send_texts(struct cluster* cluster, int node) {
   faro_shuffle_destroy(shuffle);
 }
 
+/* A row of pieces that is larger than a ring, to the other; received into memory of the caller's. */
+static void send_large(struct cluster* cluster, int node) {
+  const uint32_t other = (uint32_t)(1 - node);
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 2, 0);
+  char* const half = malloc(kRowMemory / 4);
+  memset(half, 'a' + node, kRowMemory / 4);
+  const faro_piece pieces[] = {{half, kRowMemory / 4}, {NULL, 0}, {half, kRowMemory / 4}};
+  DONE(faro_sender_send_parts(shuffle, &other, 1, pieces, 3, FARO_WAIT_FOREVER));
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  faro_batch* batch = faro_batch_create();
+  faro_rows got = {.size = sizeof got};
+  void* memory = NULL;
+  DONE(faro_receiver_receive_into(shuffle, batch, give_row_memory, &memory, FARO_WAIT_FOREVER,
+                                  &got));
+  CHECK(got.address == memory && got.bytes == kRowMemory / 2 && got.row_count == 1);
+  OK(faro_batch_release(batch));
+  for (size_t i = 0; i < kRowMemory / 2; ++i) CHECK(((char*)memory)[i] == 'a' + (int)other);
+  CHECK(faro_receiver_receive_into(shuffle, batch, give_row_memory, &memory, FARO_WAIT_FOREVER,
+                                   NULL) == FARO_OUTCOME_END_OF_STREAM);
+  free(memory);
+  free(half);
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+}
+
 static void send_both(struct cluster* cluster, int node) {
   send_fixed(cluster, node);
   send_texts(cluster, node);
+  send_large(cluster, node);
   end_query(cluster, node);
 }
 

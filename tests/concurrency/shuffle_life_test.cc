@@ -393,7 +393,9 @@ TEST_F(ShuffleApi, a_batch_outlives_its_shuffle_and_session) {
       // In fragments: in memory. Then one that is copied, then one that stays in its ring.
       const size_t sizes[] = {20'000, 50, 100};
       for (int i = 0; i < 3; ++i) {
-        send_now(sender, filled(sizes[i], i + 1));
+        // This thread has both workers: nobody would receive while a large row waits for room.
+        EXPECT_EQ(sender.sender()->send(0, filled(sizes[i], i + 1), Wait::none()), Outcome::done);
+        (void)sender.sender()->flush();
         Outcome outcome;
         while ((outcome = at.receiver()->receive(held[i], Wait::none())) == Outcome::would_wait)
           (void)sender.sender()

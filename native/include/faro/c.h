@@ -654,6 +654,18 @@ faro_outcome faro_sender_multicast(faro_shuffle* shuffle, const uint32_t* receiv
 /* Sends one row to all receivers, or to none. */
 faro_outcome faro_sender_broadcast(faro_shuffle* shuffle, const void* row, size_t bytes,
                                    int64_t wait_ns);
+/* A part of a row: `bytes` bytes at `address`, which may be null where there are none. Laid out as
+ * iovec. */
+typedef struct faro_piece {
+  const void* address;
+  size_t bytes;
+} faro_piece;
+/* Sends one row that lies in several pieces, one behind the other, to one receiver or to several,
+ * as faro_sender_multicast does. Errors: invalid_argument for more than 65 536 pieces, and for one
+ * that has bytes, but no address; row_too_large. Then nothing was sent. */
+faro_outcome faro_sender_send_parts(faro_shuffle* shuffle, const uint32_t* receivers,
+                                    size_t receiver_count, const faro_piece* pieces,
+                                    size_t piece_count, int64_t wait_ns);
 
 /* How rows are hashed: faro::FinalizerHash, faro::MultiplicativeHash. */
 enum faro_hashes { FARO_HASH_FINALIZER = 0, FARO_HASH_MULTIPLICATIVE = 1 };
@@ -808,6 +820,15 @@ faro_outcome faro_receiver_receive(faro_shuffle* shuffle, faro_batch* batch, int
  * sender has finished. */
 faro_outcome faro_receiver_receive_from(faro_shuffle* shuffle, uint32_t sender, faro_batch* batch,
                                         int64_t wait_ns, faro_rows* rows);
+/* Gives memory for `bytes` bytes, at a multiple of 64, or null; `room`: how many there are. It does
+ * nothing with this worker. */
+typedef void* (*faro_allocate)(void* context, size_t bytes, size_t* room);
+/* As faro_receiver_receive, but a row that is larger than a frame is put together in memory of the
+ * caller's, as faro::ShuffleReceiver::receive_into. Errors: invalid_argument if `allocate` gives
+ * null, too little or no aligned memory: the row stays to be received. */
+faro_outcome faro_receiver_receive_into(faro_shuffle* shuffle, faro_batch* batch,
+                                        faro_allocate allocate, void* context, int64_t wait_ns,
+                                        faro_rows* rows);
 /* Says that this receiver needs no more rows; faro::ShuffleReceiver::stop says what follows.
  * Answers done or failed. Blocks: never. */
 faro_outcome faro_receiver_stop(faro_shuffle* shuffle);

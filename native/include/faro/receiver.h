@@ -3,7 +3,9 @@
 
 #include "faro/detail/cxx20.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "faro/batch.h"
 #include "faro/outcome.h"
@@ -47,6 +49,20 @@ class ShuffleReceiver {
   /// finished, and `failed` also if there is no such sender. MergingReceiver merges sorted
   /// streams.
   Outcome receive_from(uint32_t sender, Batch& batch, Wait wait = Wait::forever()) const;
+
+  /// Gives memory for `bytes` bytes, at an address that is a multiple of kRowAlignment, or null.
+  /// `room`: how many there are. It does nothing with this worker; std::bad_alloc is as null.
+  using Allocate = std::function<std::byte*(size_t bytes, size_t& room)>;
+  static constexpr size_t kRowAlignment = 64;
+
+  /// As receive(), but a row that is larger than a frame is put together in memory of the caller's,
+  /// straight from the ring, and stays there: `batch` only refers to it. `allocate` is called when
+  /// the first bytes of such a row have come, with its length as its sender says it, at most
+  /// row.limit_bytes. Its memory belongs to this worker's receive calls until one of them has
+  /// handed the row out, has answered end_of_stream or failed, or the shuffle is closed.
+  /// It is `failed` also if the memory is null, too little, or not aligned: the row stays to be
+  /// received.
+  Outcome receive_into(Batch& batch, const Allocate& allocate, Wait wait = Wait::forever()) const;
 
   /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and
   /// the query goes on. Receiving answers end_of_stream. Nothing else means this: closing a shuffle

@@ -100,8 +100,10 @@ class RowClaim {
 ///   failed      see status(): a receiver that does not exist, a row of another width than the
 ///               shuffle's or above row.limit_bytes (the call was refused, the query goes on); the
 ///               query has failed (close the shuffle and end the query)
-/// Except after done, the row was not sent. What waits moves on everything that others need of this
-/// worker meanwhile, also rows of other shuffles and queries (native/DESIGN.md#inv-2).
+/// Except after done, the row was not sent; a row larger than a frame that was begun by a call of
+/// Wait::forever() ends with that call, or with its query. What waits moves on everything that
+/// others need of this worker meanwhile, also rows of other shuffles and queries
+/// (native/DESIGN.md#inv-2).
 ///
 /// It is a value: copy it, and keep it in a local variable (the compiler then keeps its members in
 /// registers). Threads: those of the worker. Valid as long as its shuffle is open.
@@ -172,6 +174,18 @@ class ShuffleSender {
       return Outcome::done;
     return detail::broadcast_slow(sender_, row.data(), row.size(), 1, wait).outcome;
   }
+
+  /// Sends one row that lies in several places, one behind the other: to one receiver, or to
+  /// several as multicast() does. The pieces are gathered where the row is sent from. It is
+  /// `failed`, and nothing was sent, for more than 65 536 pieces, for a piece without address that
+  /// has bytes, and where all of them together are no row of the shuffle.
+  Outcome send_parts(uint32_t receiver, std::span<const std::span<const std::byte>> pieces,
+                     Wait wait = Wait::forever()) const {
+    return send_parts({&receiver, 1}, pieces, wait);
+  }
+  Outcome send_parts(std::span<const uint32_t> receivers,
+                     std::span<const std::span<const std::byte>> pieces,
+                     Wait wait = Wait::forever()) const;
 
   /// Sends rows of the shuffle's fixed width, which lie one behind the other: row i goes to
   /// receivers[i]. For engines that partition by themselves. The first Sent::rows rows were sent,

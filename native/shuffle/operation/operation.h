@@ -52,6 +52,10 @@ class Operation {
   /// A call that waits until it is done: nobody but this call can make room in the worker's own rings.
   bool call_waits() const noexcept { return call_waits_; }
   void set_call_waits(bool waits) noexcept { call_waits_ = waits; }
+  /// A call is in the middle of a row, which it cuts from its caller's memory: the worker receives nothing before the row
+  /// has ended.
+  bool is_within_row() const noexcept { return within_row_; }
+  void set_within_row(bool within) noexcept { within_row_ = within; }
   /// A call of the worker waits, and may sleep. Threads: any.
   bool is_waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
   void begin_wait(base::Nanoseconds now) noexcept;
@@ -86,6 +90,7 @@ class Operation {
   ShuffleSide* side_ = nullptr;
   std::atomic<bool> waiting_{false};
   bool call_waits_ = false;
+  bool within_row_ = false;
   base::Nanoseconds stalled_since_ = 0;
   std::shared_ptr<BlockedCounts> blocked_;  // of the shuffle that a call waits for, also armed
   base::Nanoseconds blocked_since_ = 0;

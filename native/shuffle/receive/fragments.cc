@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
+#include <new>
 
 #include "base/error.h"
 #include "shuffle/operation/file_warning.h"
@@ -18,11 +18,33 @@ wire::FragmentPayload fragment_of(const FrameNode& node) {
 
 }  // namespace
 
-FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue) {
+std::byte* RowMemory::take(uint64_t bytes) {
+  size_t room = 0;
+  std::byte* memory = nullptr;
+  try {
+    memory = allocate_(bytes, room);
+  } catch (const std::bad_alloc&) {
+  }
+  if (memory == nullptr) {
+    refusal_ =
+        base::error(Code::invalid_argument, "allocate gave no memory for a row of {} bytes", bytes);
+  } else if (room < bytes) {
+    refusal_ = base::error(Code::invalid_argument, "allocate gave {} bytes for a row of {} bytes",
+                           room, bytes);
+  } else if (reinterpret_cast<uintptr_t>(memory) % kAlignment != 0) {
+    refusal_ = base::error(Code::invalid_argument,
+                           "allocate gave memory that is not aligned to {} bytes", kAlignment);
+  }
+  return refusal_.ok() ? memory : nullptr;
+}
+
+FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue, RowMemory* into) {
   while (queue.first != nullptr && queue.first->kind == wire::FrameKind::fragment) {
     FrameNode* const node = queue.first;
     if (!frames_.make_readable(*inbox.query(), *node)) return nullptr;
-    if (!continues_row(inbox, queue, *node)) {
+    // Read once: it may lie in memory that its sender can change.
+    const wire::FragmentPayload fragment = fragment_of(*node);
+    if (!continues_row(inbox, queue, *node, fragment)) {
       worker_.queries.fail(
           *inbox.query(),
           base::error(Code::query_failed,
@@ -33,7 +55,11 @@ FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue) {
     }
     const uint32_t sender = node->sender;
     const bool is_last = node->row_count == 1;
-    if (!append_first(inbox, queue)) return nullptr;
+    if (!queue.assembly.is_begun()) queue.assembly.whole_bytes = fragment.row_bytes;
+    const bool has_room =
+        into != nullptr ? move_into(*into, queue.assembly) : make_room(inbox, queue, *node);
+    if (!has_room) return nullptr;
+    append_first(inbox, queue);
     if (is_last) return finish_row(queue, sender);
     operation_.progressed();  // the row is larger than what lies in the ring: each part is progress
   }
@@ -41,9 +67,8 @@ FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue) {
 }
 
 bool Fragments::continues_row(const Inbox& inbox, const Inbox::SenderQueue& queue,
-                              const FrameNode& node) const {
-  const wire::FragmentPayload fragment = fragment_of(node);
-  const bool is_first = queue.assembly.stored.place == Stored::Place::none;
+                              const FrameNode& node, const wire::FragmentPayload& fragment) const {
+  const bool is_first = !queue.assembly.is_begun();
   const uint64_t row_bytes = is_first ? fragment.row_bytes : queue.assembly.whole_bytes;
   const bool is_last = queue.assembly.bytes + node.bytes_of_rows() == row_bytes;
   return fragment.row_bytes == row_bytes && fragment.offset == queue.assembly.bytes &&
@@ -56,10 +81,10 @@ bool Fragments::continues_row(const Inbox& inbox, const Inbox::SenderQueue& queu
 // bytes come, at most kGrowth times as much as have come.
 bool Fragments::make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNode& node) {
   constexpr uint64_t kGrowth = 8;
+  if (queue.assembly.given != nullptr) return true;
   const bool is_first = queue.assembly.stored.place == Stored::Place::none;
   const uint64_t needed = queue.assembly.bytes + node.bytes_of_rows();
   if (!is_first && needed <= queue.assembly.stored.bytes) return true;
-  if (is_first) queue.assembly.whole_bytes = fragment_of(node).row_bytes;
   const uint64_t room =
       std::min(queue.assembly.whole_bytes, std::max(kGrowth * needed, Overflow::kPackedBytes));
   const Status status =
@@ -69,29 +94,39 @@ bool Fragments::make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNo
   return status.ok();
 }
 
-// Gives the fragment at the head of a queue back; false if there is no room for its row.
-bool Fragments::append_first(Inbox& inbox, Inbox::SenderQueue& queue) {
+// The row goes on in the engine's memory, all of which is there at once. False: there is none.
+bool Fragments::move_into(RowMemory& memory, Inbox::Assembly& assembly) {
+  if (assembly.given != nullptr) return true;
+  std::byte* const given = memory.take(assembly.whole_bytes);
+  if (given == nullptr) return false;
+  if (assembly.bytes > 0) std::memcpy(given, assembly.stored.memory, assembly.bytes);
+  worker_.overflow.free(assembly.stored);
+  assembly.given = given;
+  return true;
+}
+
+// Gives the fragment at the head of a queue back, for which there is room.
+void Fragments::append_first(Inbox& inbox, Inbox::SenderQueue& queue) {
   FrameNode* const node = queue.first;
-  if (!make_room(inbox, queue, *node)) return false;
   warn_if_in_file(worker_, *inbox.query(), inbox.stage(), queue.assembly.stored);
-  std::memcpy(queue.assembly.stored.memory + queue.assembly.bytes,
+  std::memcpy(queue.assembly.memory() + queue.assembly.bytes,
               node->payload + sizeof(wire::FragmentPayload), node->bytes_of_rows());
   queue.assembly.bytes += node->bytes_of_rows();
   inbox.pop(queue);
   if (node->ring != nullptr) node->ring->unlink(node);
   frames_.release(node, false);
-  return true;
 }
 
 FrameNode* Fragments::finish_row(Inbox::SenderQueue& queue, uint32_t sender) {
+  Inbox::Assembly& assembled = queue.assembly;
   FrameNode* const row = frames_.take();  // the fragment's, which was just given back
   row->sender = sender;
   row->row_count = 1;
-  row->row_bytes = static_cast<uint32_t>(queue.assembly.stored.bytes);
-  row->payload_bytes = queue.assembly.stored.bytes;
-  row->stored = std::exchange(queue.assembly.stored, {});
-  row->payload = row->stored.memory;
-  queue.assembly.bytes = 0;
+  row->row_bytes = static_cast<uint32_t>(assembled.bytes);
+  row->payload_bytes = assembled.bytes;
+  row->payload = assembled.memory();
+  row->stored = assembled.stored;
+  assembled = {};
   return row;
 }
 

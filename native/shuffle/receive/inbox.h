@@ -38,8 +38,15 @@ class Inbox final : public AwaitedSenders {
   /// A row that arrives in fragments, as much of it as there is room for yet.
   struct Assembly {
     Stored stored;
+    std::byte* given =
+        nullptr;               // memory of the engine's for the whole row; null: it is in overflow
     uint64_t bytes = 0;        // that have come
     uint64_t whole_bytes = 0;  // of the row, as its sender says
+
+    bool is_begun() const noexcept {
+      return given != nullptr || stored.place != Stored::Place::none;
+    }
+    std::byte* memory() const noexcept { return given != nullptr ? given : stored.memory; }
   };
 
   /// From one sender.

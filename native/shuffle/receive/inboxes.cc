@@ -57,7 +57,7 @@ void Inboxes::discard(Inbox& inbox, Inbox::SenderQueue& queue) noexcept {
     frames_.release(node, false);
   }
   worker_.overflow.free(queue.assembly.stored);
-  queue.assembly.bytes = 0;
+  queue.assembly = {};
   unbind(queue, Binding::State::discard);
 }
 
@@ -82,7 +82,7 @@ void Inboxes::forget_unopened(uint32_t sender) noexcept {
 }
 
 void Inboxes::finish(Inbox& inbox, Inbox::SenderQueue& queue) {
-  if (queue.assembly.stored.place != Stored::Place::none) {
+  if (queue.assembly.is_begun()) {
     worker_.queries.fail(
         *inbox.query(),
         base::error(Code::query_failed, "stage {}: a sender finished in the middle of a row",

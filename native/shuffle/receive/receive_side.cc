@@ -154,8 +154,8 @@ bool ReceiveSide::has_blocked_sender(Haste after) const noexcept {
 
 bool ReceiveSide::spill_blocked(Haste after) {
   // Mostly there is nothing urgent, and each look of a wait asks.
-  const auto is_urgent = [this](const Inbox& inbox) { return spill_.is_urgent(inbox); };
-  if (after == Haste::at_once && !inboxes_.any_with_frames(is_urgent)) return false;
+  const auto may_be = [this](const Inbox& inbox) { return spill_.may_be_urgent(inbox); };
+  if (after == Haste::at_once && !inboxes_.any_with_frames(may_be)) return false;
   bool spilled = false;
   for (auto& [node, rings] : rings_) {
     for (InRing& ring : rings) {

@@ -34,21 +34,29 @@ Inbox::SenderQueue& queue_of(const FrameNode& node) { return *node.inbox->find(n
 
 }  // namespace
 
-bool Spill::is_urgent(const Inbox& inbox) const noexcept {
-  const BlockedOn& blocked = operation_.blocked_on();
-  return inbox.open && !inbox.taken_from && !inbox.is_taken_in_exchange &&
-         operation_.call_waits() && blocked.is_on_room_alone() &&
-         blocked.is_on_room_of(inbox.query()->id);
+// It waits for room alone, and may receive of the inbox when it has found some.
+bool Spill::waits_with(const Inbox& inbox) const noexcept {
+  return inbox.open && !inbox.is_taken_in_exchange && operation_.call_waits() &&
+         operation_.blocked_on().is_on_room_alone();
+}
+
+bool Spill::sends_first(const Inbox& inbox) const noexcept {
+  return !inbox.taken_from && operation_.blocked_on().is_on_room_of(inbox.query()->id);
+}
+
+bool Spill::may_be_urgent(const Inbox& inbox) const noexcept {
+  return waits_with(inbox) && (operation_.is_within_row() || sends_first(inbox));
 }
 
 // Whoever is to make room for this worker may itself wait for room in its rings, or for room of the same stage elsewhere.
 Haste Spill::haste_of(const InRing& ring, const Inbox& inbox) const noexcept {
   if (inbox.is_taken_in_exchange) return Haste::never;
-  if (is_urgent(inbox)) return Haste::at_once;
   const BlockedOn& blocked = operation_.blocked_on();
-  const bool is_late = operation_.call_waits() && blocked.is_on_room_alone() &&
-                       !blocked.is_on_room_at(ring.sender) &&
-                       !blocked.is_on_room_of(inbox.query()->id, inbox.stage());
+  const bool may_keep_waiting =
+      blocked.is_on_room_at(ring.sender) || blocked.is_on_room_of(inbox.query()->id, inbox.stage());
+  const bool is_urgent = sends_first(inbox) || (operation_.is_within_row() && may_keep_waiting);
+  if (is_urgent && waits_with(inbox)) return Haste::at_once;
+  const bool is_late = operation_.call_waits() && blocked.is_on_room_alone() && !may_keep_waiting;
   return is_late ? Haste::late : Haste::soon;
 }
 

@@ -10,10 +10,11 @@ namespace faro::shuffle {
 
 /// How long frames stay in their ring that nobody receives, while a call waits that would find them.
 enum class Haste : uint8_t {
-  at_once,  // only this worker's own later calls could receive them, and it has begun by sending: memory alone
-  soon,   // after the drain delay
-  late,   // after the longest: whoever makes room for the worker does not wait for these
-  never,  // the call that waits takes them by itself
+  at_once,  // only this worker's own later calls could receive them, and it has begun by sending, or has to end a row first:
+            // memory alone
+  soon,     // after the drain delay
+  late,     // after the longest: whoever makes room for the worker does not wait for these
+  never,    // the call that waits takes them by itself
 };
 
 /// Threads: the worker.
@@ -27,10 +28,12 @@ class Spill {
   bool spill(InRing& ring, Haste after);
   /// Whether there are such frames.
   bool has_any(const InRing& ring, Haste after) const noexcept;
-  /// Whether frames of an inbox are to be copied at once.
-  bool is_urgent(const Inbox& inbox) const noexcept;
+  /// Whether some frames of an inbox may have to be copied at once.
+  bool may_be_urgent(const Inbox& inbox) const noexcept;
 
  private:
+  bool waits_with(const Inbox& inbox) const noexcept;
+  bool sends_first(const Inbox& inbox) const noexcept;
   Haste haste_of(const InRing& ring, const Inbox& inbox) const noexcept;
   bool spill_frame(InRing& ring, FrameNode& node, Haste after);
   Status move(InRing& ring, FrameNode& node);

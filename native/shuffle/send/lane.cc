@@ -127,11 +127,11 @@ void Lane::close_if_full(Destination& to, uint64_t next_bytes) {
 
 // --- rows
 
-void Lane::write(Destination& to, std::span<const std::byte> row) {
-  if (to.stage.shuffle.spec().row_bytes == 0) to.write_length(row.size());
-  if (!row.empty()) std::memcpy(to.cursor_.at, row.data(), row.size());
-  to.cursor_.at += row.size();
-  close_if_full(to, to.stage.framed_bytes(row.size()));
+void Lane::write(Destination& to, const RowPieces& row) {
+  if (to.stage.shuffle.spec().row_bytes == 0) to.write_length(row.bytes());
+  row.copy_to(to.cursor_.at);
+  to.cursor_.at += row.bytes();
+  close_if_full(to, to.stage.framed_bytes(row.bytes()));
 }
 
 std::span<std::byte> Lane::claim_row(Destination& to, size_t bytes) noexcept {
@@ -171,6 +171,26 @@ Outcome Lane::prepare_large(Destination& to) {
   return outcome == Outcome::would_wait ? blocked(to) : outcome;
 }
 
+bool Lane::send_fragment(Destination& to, uint64_t row_bytes, PieceReader& rest) {
+  constexpr uint32_t kOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
+  const auto length =
+      static_cast<uint32_t>(std::min<uint64_t>(kOverhead + rest.left(), ring_->frame_limit()));
+  const transport::Claim place = claim(length, length);
+  if (place.bytes == 0) {
+    ring_->post();  // the receiver can only make room by reading what is there, so it has to get it
+    return false;
+  }
+  const wire::FragmentPayload fragment{row_bytes, row_bytes - rest.left()};
+  std::byte* const payload = place.data + sizeof(FrameHeader);
+  std::memcpy(payload, &fragment, sizeof fragment);
+  rest.copy_to(payload + sizeof fragment, length - kOverhead);
+  const uint32_t row_count = rest.left() == 0 ? 1 : 0;
+  wire::store_header(place.data, {length, FrameKind::fragment, 0, to.stage.slot, row_count, 0});
+  commit(length);
+  lanes_.operation_.progressed();
+  return true;
+}
+
 void Lane::send_large(std::unique_ptr<QueuedFrame> frame, uint64_t row_bytes) {
   // A claim that lies apart leaves the ring to other rows: their frame comes before what is queued.
   close();
@@ -188,7 +208,8 @@ Status Lane::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
   const Outcome outcome = make_room_in_ring(to, payload);
   if (outcome == Outcome::failed) return to.stage.side.status();
   if (outcome == Outcome::done) {
-    write(to, {frame->stored.memory, bytes});
+    const RowPieces::Piece row(frame->stored.memory, bytes);
+    write(to, RowPieces(row));
     return Status::Ok();
   }
   // The row becomes a frame in its own memory: room for the header, then the row's length, then the row.
@@ -346,30 +367,24 @@ bool Lane::send_queued() {
 // Sends the first queued frame or, of a large row, as much as fits into one frame. False if there is no room.
 bool Lane::send_first_queued() {
   QueuedFrame& frame = *queue_.first();
-  const bool is_large = frame.kind == FrameKind::fragment;
-  constexpr uint32_t kFragmentOverhead = sizeof(FrameHeader) + sizeof(wire::FragmentPayload);
-  const uint64_t rest = frame.row_bytes - frame.sent_bytes;
-  const auto length = static_cast<uint32_t>(
-      is_large ? std::min<uint64_t>(kFragmentOverhead + rest, ring_->frame_limit())
-               : sizeof(FrameHeader) + frame.payload_bytes);
+  if (frame.kind == FrameKind::fragment) {
+    const RowPieces::Piece unsent(frame.stored.memory + frame.sent_bytes,
+                                  frame.row_bytes - frame.sent_bytes);
+    PieceReader rest{RowPieces(unsent)};
+    if (!send_fragment(*frame.to, frame.row_bytes, rest)) return false;
+    frame.sent_bytes = frame.row_bytes - rest.left();
+    if (rest.left() == 0) --queue_.pop()->to->queued_;
+    return true;
+  }
+  const auto length = static_cast<uint32_t>(sizeof(FrameHeader)) + frame.payload_bytes;
   const transport::Claim place = claim(length, length);
   if (place.bytes == 0) return false;
-  uint32_t row_count = frame.row_count;
-  std::byte* const payload = place.data + sizeof(FrameHeader);
-  if (is_large) {
-    const uint32_t bytes = length - kFragmentOverhead;
-    const wire::FragmentPayload fragment{frame.row_bytes, frame.sent_bytes};
-    std::memcpy(payload, &fragment, sizeof fragment);
-    std::memcpy(payload + sizeof fragment, frame.stored.memory + frame.sent_bytes, bytes);
-    frame.sent_bytes += bytes;
-    row_count = frame.sent_bytes == frame.row_bytes ? 1 : 0;
-  } else {
-    std::memcpy(payload, frame.stored.memory + sizeof(FrameHeader), frame.payload_bytes);
-  }
-  wire::store_header(place.data, {length, frame.kind, 0, frame.to->stage.slot, row_count, 0});
+  std::memcpy(place.data + sizeof(FrameHeader), frame.stored.memory + sizeof(FrameHeader),
+              frame.payload_bytes);
+  wire::store_header(place.data, {length, frame.kind, 0, frame.to->stage.slot, frame.row_count, 0});
   ring_->commit(length);
   lanes_.operation_.progressed();
-  if (!is_large || frame.sent_bytes == frame.row_bytes) --queue_.pop()->to->queued_;
+  --queue_.pop()->to->queued_;
   return true;
 }
 

@@ -23,6 +23,7 @@
 #include "shuffle/operation/shuffle_context.h"
 #include "shuffle/query/row_format.h"
 #include "shuffle/send/queued_frame.h"
+#include "shuffle/send/row_pieces.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
@@ -113,7 +114,7 @@ class Lane {
   /// Makes room for `bytes` more bytes in the open frame of `to`; opens a new one if there is none with room.
   Outcome make_room(Destination& to, uint32_t bytes, WhenFull when_full);
   /// Writes a row into the room that make_room has made.
-  void write(Destination& to, std::span<const std::byte> row);
+  void write(Destination& to, const RowPieces& row);
   /// The place of the next row, of `bytes` bytes, in the room that make_room has made for it.
   std::span<std::byte> claim_row(Destination& to, size_t bytes) noexcept;
   /// Ends the claim; of the row that was written there the first `bytes` count.
@@ -131,6 +132,9 @@ class Lane {
 
   /// Sends what is open or queued for the ring, and OPEN.
   Outcome prepare_large(Destination& to);
+  /// Commits a frame with the next bytes of a row of `row_bytes` bytes, of which `rest` has those that were not sent. False:
+  /// there is no room.
+  bool send_fragment(Destination& to, uint64_t row_bytes, PieceReader& rest);
   /// A frame of `bytes` bytes for the queue; null unless done.
   Outcome make_queued(Destination& to, wire::FrameKind kind, uint64_t bytes,
                       std::unique_ptr<QueuedFrame>& frame);

@@ -66,7 +66,8 @@ Status ClaimedRow::commit_apart(Destination& to, size_t bytes) {
     const auto framed = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
     const auto attempt = [&] { return to.lane.make_room(to, framed, WhenFull::overflow); };
     const Outcome room = wait_loop_.operate(to.stage.side, attempt, Wait::forever());
-    if (room == Outcome::done) to.lane.write(to, {row->stored.memory, bytes});
+    const RowPieces::Piece written(row->stored.memory, bytes);
+    if (room == Outcome::done) to.lane.write(to, RowPieces(written));
     return room == Outcome::failed ? to.stage.side.status() : Status::Ok();
   }
   if (!to.lane.is_large(to, bytes)) return to.lane.send_shrunk(std::move(row), bytes);

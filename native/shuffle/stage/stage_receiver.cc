@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,13 +33,16 @@ Status StageReceiver::receive_as(std::string_view format) {
   });
 }
 
-Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait wait) {
+Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait wait,
+                               const RowMemory::Allocate* allocate) {
   batch.release();
+  std::optional<RowMemory> into;
+  if (allocate != nullptr) into.emplace(*allocate);
   return wait_loop_.operate(
-      side_, [&] { return attempt(batch, only_sender); }, wait);
+      side_, [&] { return attempt(batch, only_sender, into ? &*into : nullptr); }, wait);
 }
 
-Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
+Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMemory* into) {
   if (const Outcome outcome = side_.enter(); outcome != Outcome::done) return outcome;
   if (stopped_) return Outcome::end_of_stream;
   Inbox::SenderQueue* only = nullptr;
@@ -50,7 +54,11 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
     }
     only = &inbox_.queue(senders[*only_sender]);
   }
-  FrameNode* const node = next_frame(only);
+  FrameNode* const node = next_frame(only, into);
+  if (into != nullptr && !into->refusal().ok()) {
+    return side_.fail(into->refusal().code(), "stage {}: {}", inbox_.stage(),
+                      into->refusal().message());
+  }
   if (node == nullptr) return answer_without_frame(only);
   receive_side_.frames().handed_out(node);
   shuffle_.refer();
@@ -66,15 +74,16 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender) {
   return Outcome::done;
 }
 
-FrameNode* StageReceiver::next_frame(Inbox::SenderQueue* only) {
+FrameNode* StageReceiver::next_frame(Inbox::SenderQueue* only, RowMemory* into) {
   wait_loop_.send_queued();  // HC-5: what can be sent goes before more is taken in
-  if (FrameNode* const node = queued_frame(only)) return node;
-  return receive_side_.poll() ? queued_frame(only) : nullptr;
+  if (FrameNode* const node = queued_frame(only, into)) return node;
+  if (into != nullptr && !into->refusal().ok()) return nullptr;
+  return receive_side_.poll() ? queued_frame(only, into) : nullptr;
 }
 
 // The next frame of a queue; if `only` is null that of any, and queues take turns. Null if none can be handed out now, or
 // the query has failed.
-FrameNode* StageReceiver::queued_frame(Inbox::SenderQueue* only) {
+FrameNode* StageReceiver::queued_frame(Inbox::SenderQueue* only, RowMemory* into) {
   for (;;) {
     Inbox::SenderQueue* const queue = only == nullptr          ? inbox_.active()
                                       : only->first != nullptr ? only
@@ -82,7 +91,7 @@ FrameNode* StageReceiver::queued_frame(Inbox::SenderQueue* only) {
     if (queue == nullptr || shuffle_.query()->failed()) return nullptr;
     const bool is_fragment = queue->first->kind == wire::FrameKind::fragment;
     FrameNode* const node =
-        is_fragment ? receive_side_.fragments().assemble(inbox_, *queue) : take_whole(*queue);
+        is_fragment ? receive_side_.fragments().assemble(inbox_, *queue, into) : take_whole(*queue);
     if (node == nullptr) {
       // The rest of the row has not come: other senders' turn. Else nothing can be read, or assembled, now.
       if (is_fragment && queue->first == nullptr) continue;
@@ -260,6 +269,11 @@ Outcome ShuffleReceiver::receive(Batch& batch, Wait wait) const {
 
 Outcome ShuffleReceiver::receive_from(uint32_t sender, Batch& batch, Wait wait) const {
   return receiver_ == nullptr ? Outcome::failed : receiver_->receive(batch, &sender, wait);
+}
+
+Outcome ShuffleReceiver::receive_into(Batch& batch, const Allocate& allocate, Wait wait) const {
+  return receiver_ == nullptr ? Outcome::failed
+                              : receiver_->receive(batch, nullptr, wait, &allocate);
 }
 
 Outcome ShuffleReceiver::stop() const {

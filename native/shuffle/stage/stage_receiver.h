@@ -21,7 +21,9 @@ class StageReceiver {
                 Inbox& inbox) noexcept;
 
   /// Does what ShuffleReceiver::receive says. `only_sender`: an index in the spec's senders, or null for any.
-  Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait);
+  /// `allocate`: for large rows, as ShuffleReceiver::receive_into says; null: they lie in overflow.
+  Outcome receive(Batch& batch, const uint32_t* only_sender, Wait wait,
+                  const RowMemory::Allocate* allocate = nullptr);
   /// Does what ShuffleReceiver::stop says (native/DESIGN.md#hc-9).
   Outcome stop() noexcept;
   /// Does what ShuffleReceiver::status says.
@@ -48,9 +50,9 @@ class StageReceiver {
   void close() noexcept;
 
  private:
-  Outcome attempt(Batch& batch, const uint32_t* only_sender);
-  FrameNode* next_frame(Inbox::SenderQueue* only);
-  FrameNode* queued_frame(Inbox::SenderQueue* only);
+  Outcome attempt(Batch& batch, const uint32_t* only_sender, RowMemory* into);
+  FrameNode* next_frame(Inbox::SenderQueue* only, RowMemory* into);
+  FrameNode* queued_frame(Inbox::SenderQueue* only, RowMemory* into);
   FrameNode* take_whole(Inbox::SenderQueue& queue);
   Outcome answer_without_frame(Inbox::SenderQueue* only);
 

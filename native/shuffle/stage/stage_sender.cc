@@ -13,6 +13,25 @@ namespace faro::shuffle {
 
 using counters::count;
 
+namespace {
+
+Status check_pieces(const RowPieces& row) {
+  switch (row.fault()) {
+    case RowPieces::Fault::none:
+      return Status::Ok();
+    case RowPieces::Fault::too_many:
+      return base::error(Code::invalid_argument, "a row of more than {} pieces",
+                         RowPieces::kMostPieces);
+    case RowPieces::Fault::null_piece:
+      return Status(Code::invalid_argument, "a piece of a row has bytes, but no address");
+    case RowPieces::Fault::overflow:
+      break;
+  }
+  return Status(Code::row_too_large, "the bytes of all pieces of a row have no sum");
+}
+
+}  // namespace
+
 StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes,
                          RowFormat format, uint16_t slot)
     : shuffle_(shuffle),
@@ -94,37 +113,53 @@ Outcome StageSender::check_row(std::string_view what, size_t bytes) {
 Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
                           WhenFull when_full) noexcept {
   // A row for one receiver is a multicast to one.
-  const auto attempt = [&] { return attempt_multicast({&receiver, 1}, row, when_full); };
-  return wait_loop_.operate(side_, attempt, wait);
-}
-
-Outcome StageSender::multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
-                               Wait wait) {
-  const auto attempt = [&] { return attempt_multicast(receivers, row, WhenFull::overflow); };
-  return wait_loop_.operate(side_, attempt, wait);
+  return multicast({&receiver, 1}, RowPieces(row), wait, when_full);
 }
 
 Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
-  return multicast(everyone_, row, wait);
+  return multicast(everyone_, RowPieces(row), wait);
 }
 
-Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers,
-                                       std::span<const std::byte> row, WhenFull when_full) {
+Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPieces& row, Wait wait,
+                               WhenFull when_full) noexcept {
+  LargeRow cut(*this, shuffle_);
+  const auto attempt = [&] {
+    if (!cut.is_begun()) {
+      const Outcome outcome =
+          attempt_multicast(receivers, row, when_full, wait.is_forever() ? &cut : nullptr);
+      if (!cut.is_begun()) return outcome;
+    }
+    const Outcome outcome = cut.go_on();
+    return outcome == Outcome::done ? done_or_stopped() : outcome;
+  };
+  return wait_loop_.operate(side_, attempt, wait);
+}
+
+// `to_cut`: what a large row becomes that may be cut straight from where it lies; null: it may not.
+Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
+                                       WhenFull when_full, LargeRow* to_cut) {
   if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
   if (const Outcome outcome = check_receivers(receivers); outcome != Outcome::done) return outcome;
-  if (const Outcome outcome = check_row("row", row.size()); outcome != Outcome::done)
+  if (Status fault = check_pieces(row); !fault.ok())
+    return side_.fail(fault.of_query(shuffle_.query()->id).of_stage(shuffle_.spec().stage));
+  if (const Outcome outcome = check_row("row", row.bytes()); outcome != Outcome::done)
     return outcome;
   const Destination& first = destinations_.front();
-  const bool large = first.lane.is_large(first, row.size());
-  const auto bytes = static_cast<uint32_t>(large ? 0 : stage_.framed_bytes(row.size()));
+  const bool large = first.lane.is_large(first, row.bytes());
+  const bool is_cut = large && to_cut != nullptr && !receivers.empty() && !lanes_.holds_batches();
+  const auto bytes = static_cast<uint32_t>(large ? 0 : stage_.framed_bytes(row.bytes()));
   // First room everywhere, then the row everywhere: to all or to none (DESIGN.md HC-7). Room that was
-  // made stays.
+  // made stays. A row that is cut needs no room at once, but a call that fails does so before it is begun.
   for (const uint32_t receiver : receivers) {
     Destination& to = destinations_[receiver];
     if (to.stopped) continue;
     const Outcome outcome =
         large ? to.lane.prepare_large(to) : to.lane.make_room(to, bytes, when_full);
-    if (outcome != Outcome::done) return outcome;
+    if (outcome != Outcome::done && !(is_cut && outcome == Outcome::would_wait)) return outcome;
+  }
+  if (is_cut) {
+    to_cut->begin(destinations_, receivers, row);
+    return Outcome::would_wait;
   }
   if (large) return multicast_large(receivers, row);
   for (const uint32_t receiver : receivers) {
@@ -138,8 +173,7 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers,
   return done_or_stopped();
 }
 
-Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
-                                     std::span<const std::byte> row) {
+Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const RowPieces& row) {
   // All copies before the first is queued: to all or to none.
   std::vector<std::unique_ptr<QueuedFrame>> copies;
   copies.reserve(receivers.size());
@@ -147,15 +181,15 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers,
     Destination& to = destinations_[receiver];
     if (to.stopped) continue;
     std::unique_ptr<QueuedFrame> copy;
-    const Outcome outcome = to.lane.make_queued(to, wire::FrameKind::fragment, row.size(), copy);
+    const Outcome outcome = to.lane.make_queued(to, wire::FrameKind::fragment, row.bytes(), copy);
     if (outcome != Outcome::done) return outcome;
-    std::memcpy(copy->stored.memory, row.data(), row.size());
+    row.copy_to(copy->stored.memory);
     copies.push_back(std::move(copy));
   }
   count(shuffle_.worker().counters.rows_dropped, receivers.size() - copies.size());
   for (std::unique_ptr<QueuedFrame>& copy : copies) {
     Lane& lane = copy->to->lane;
-    lane.send_large(std::move(copy), row.size());
+    lane.send_large(std::move(copy), row.bytes());
   }
   return done_or_stopped();
 }
@@ -289,7 +323,15 @@ Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_b
 
 Outcome ShuffleSender::multicast(std::span<const uint32_t> receivers,
                                  std::span<const std::byte> row, Wait wait) const {
-  return sender_ == nullptr ? Outcome::failed : sender_->multicast(receivers, row, wait);
+  return sender_ == nullptr ? Outcome::failed
+                            : sender_->multicast(receivers, shuffle::RowPieces(row), wait);
+}
+
+Outcome ShuffleSender::send_parts(std::span<const uint32_t> receivers,
+                                  std::span<const std::span<const std::byte>> pieces,
+                                  Wait wait) const {
+  return sender_ == nullptr ? Outcome::failed
+                            : sender_->multicast(receivers, shuffle::RowPieces(pieces), wait);
 }
 
 Outcome ShuffleSender::flush() const {

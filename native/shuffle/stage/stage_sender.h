@@ -12,7 +12,9 @@
 #include "shuffle/operation/shuffle_context.h"
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
+#include "shuffle/send/row_pieces.h"
 #include "shuffle/stage/claimed_row.h"
+#include "shuffle/stage/large_row.h"
 #include "shuffle/stage/many_rows.h"
 #include "shuffle/stage/wait_loop.h"
 
@@ -30,7 +32,8 @@ class StageSender {
 
   Outcome send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
                WhenFull when_full = WhenFull::overflow) noexcept;
-  Outcome multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row, Wait wait);
+  Outcome multicast(std::span<const uint32_t> receivers, const RowPieces& row, Wait wait,
+                    WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome broadcast(std::span<const std::byte> row, Wait wait);
   /// Writes rows of a fixed width, those first ones that fit into the open frames of all receivers that
   /// have not stopped, if some have. Returns how many.
@@ -85,9 +88,9 @@ class StageSender {
   Outcome check_row(std::string_view what, size_t bytes);
   Outcome check_receivers(std::span<const uint32_t> receivers);
   Outcome fail_no_receiver(uint32_t receiver);
-  Outcome attempt_multicast(std::span<const uint32_t> receivers, std::span<const std::byte> row,
-                            WhenFull when_full);
-  Outcome multicast_large(std::span<const uint32_t> receivers, std::span<const std::byte> row);
+  Outcome attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
+                            WhenFull when_full, LargeRow* to_cut);
+  Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool in_frame);
   Outcome attempt_finish();
   void stop(Destination& to);
