@@ -34,15 +34,16 @@ std::vector<std::byte> row_of(int seed, uint64_t bytes = kRowBytes) {
   return row;
 }
 
-ClusterShape of_nodes(uint32_t count) {
+ClusterShape of_nodes(uint32_t count, uint64_t yields) {
   ClusterShape shape;
   shape.workers_per_node.assign(count, 1);
   shape.knobs.stall_limit = 1'000 * kSecond;
-  shape.configure = [](Config& config, uint32_t) {
+  shape.configure = [yields](Config& config, uint32_t) {
     for (const auto& [key, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
              {"ring.bytes", kRing},
              {"transfer.threshold_bytes", kRing / 2},
              {"drain.delay_us", kDrainDelay / 1000},
+             {"wait.yields", yields},
              {"overflow.memory_bytes", 1 << 20}})
       EXPECT_TRUE(config.set(key, value).ok()) << key;
   };
@@ -51,8 +52,8 @@ ClusterShape of_nodes(uint32_t count) {
 
 class LargeRows : public testing::Test {
  protected:
-  void start(uint32_t nodes) {
-    cluster_ = std::make_unique<SimCluster>(1, of_nodes(nodes));
+  void start(uint32_t nodes, uint64_t yields = 20) {
+    cluster_ = std::make_unique<SimCluster>(1, of_nodes(nodes, yields));
     ASSERT_TRUE(cluster_->open_sessions().ok()) << cluster_->world().report();
     began_ = cluster_->world().now();
     query_ = cluster_->session(0).begin_query();
@@ -210,6 +211,26 @@ TEST_F(LargeRows, that_go_round_in_a_circle_within_a_stage_take_no_drain_delay) 
   }
   run();
   EXPECT_LT(passed(), kDrainDelay);
+}
+
+// Its calls wait hundreds of times for room, or for more of the row, each time only until the other has got on.
+TEST_F(LargeRows, make_their_workers_yield_rather_than_sleep) {
+  constexpr uint64_t kRings = 300;
+  start(2, 200);
+  const std::vector<std::byte> row = row_of(1, kRings * kRing);
+  spawn(0, [&](Worker& worker) {
+    Shuffle out = open(worker, 0, {0}, {1});
+    EXPECT_EQ(send(out, row), Outcome::done);
+    EXPECT_LT(at(0).sleeps, kRings / 2);
+    end(out);
+  });
+  spawn(1, [&](Worker& worker) {
+    Shuffle in = open(worker, 0, {0}, {1});
+    expect_row(in, row);
+    EXPECT_LT(at(1).sleeps, kRings / 2);
+    end(in);
+  });
+  run();
 }
 
 TEST_F(LargeRows, to_oneself_find_room) {

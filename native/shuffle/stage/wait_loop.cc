@@ -16,7 +16,7 @@ constexpr base::Nanoseconds kFlushDelay = 300'000;
 // bring rows, and every flush cuts the open frames of all lanes short, to half their size on average.
 constexpr uint32_t kYieldsBeforeFlush = 2;
 
-// A wait that follows one that took longer than this yields no more than that. Twenty yields take some ten microseconds: they
+// A wait that follows one that took longer than this, since it last got on, yields no more than that. Twenty yields take some ten microseconds: they
 // had not brought what that wait was for, and take processor time from those who bring it.
 constexpr base::Nanoseconds kLongWait = 500'000;
 
@@ -62,6 +62,9 @@ void WaitLoop::send_queued() {
 
 void WaitLoop::begin_stall(base::Nanoseconds now) noexcept {
   operation_.stall(now);
+  // A wait that gets on, as that of a large row does frame by frame, begins anew.
+  waits_since_ = now;
+  yields_left_ = yields_;
   drain_delay_ = worker_.settings.drain_delay_us * 1000;
   spill_at_ = now + drain_delay_;
 }
@@ -109,6 +112,7 @@ base::Nanoseconds WaitLoop::begin_wait(Wait wait) {
   yields_ = static_cast<uint32_t>(worker_.settings.wait_yields);
   if (last_wait_ > kLongWait) yields_ = std::min(yields_, kYieldsBeforeFlush);
   yields_left_ = yields_;
+  waits_since_ = begin;
   operation_.begin_wait(begin);
   return begin;
 }
@@ -172,8 +176,9 @@ void WaitLoop::sleep() { waiter_->sleep(doorbell_, prepare_sleep()); }
 
 void WaitLoop::end_wait(base::Nanoseconds begin) {
   doorbell_.disarm();
-  last_wait_ = worker_.now() - begin;
-  count(worker_.counters.blocked_ns, last_wait_);
+  const base::Nanoseconds now = worker_.now();
+  last_wait_ = now - waits_since_;
+  count(worker_.counters.blocked_ns, now - begin);
   operation_.end_wait();
 }
 

@@ -177,7 +177,8 @@ class WaitLoop {
   base::Nanoseconds deadline_ = 0;
   uint32_t yields_ = 0;  // that this wait begins with
   uint32_t yields_left_ = 0;
-  base::Nanoseconds last_wait_ = 0;  // how long it took
+  base::Nanoseconds waits_since_ = 0;  // without progress
+  base::Nanoseconds last_wait_ = 0;    // how long it took, from its last progress on
 };
 
 }  // namespace faro::shuffle
