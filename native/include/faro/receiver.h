@@ -29,6 +29,9 @@ class StageReceiver;
 ///     for (const Row& row : batch.rows<Row>()) use(row);
 ///   if (outcome != Outcome::end_of_stream) return receiver.status();
 ///
+/// A worker that sends rows, too, does both at the same time by Worker::exchange: to send all of
+/// them before it receives any takes up to twice as long, and memory for all that has come.
+///
 /// It is a value. Threads: those of the worker. Valid as long as its shuffle is open.
 class ShuffleReceiver {
  public:
