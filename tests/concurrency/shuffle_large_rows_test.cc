@@ -36,7 +36,8 @@ class ShuffleLargeRows : public ShuffleApi, public testing::WithParamInterface<W
 };
 
 INSTANTIATE_TEST_SUITE_P(Places, ShuffleLargeRows,
-                         testing::Values(WhereRowsGo{"local", 1, "tcp"}, WhereRowsGo{"tcp", 2, "tcp"},
+                         testing::Values(WhereRowsGo{"local", 1, "tcp"},
+                                         WhereRowsGo{"tcp", 2, "tcp"},
                                          WhereRowsGo{"shm", 2, "shm"}),
                          [](const auto& place) { return place.param.name; });
 

@@ -823,9 +823,9 @@ faro_outcome faro_receiver_receive_from(faro_shuffle* shuffle, uint32_t sender, 
 /* Gives memory for `bytes` bytes, at a multiple of 64, or null; `room`: how many there are. It does
  * nothing with this worker. */
 typedef void* (*faro_allocate)(void* context, size_t bytes, size_t* room);
-/* As faro_receiver_receive, but a row that is larger than a frame is put together in memory of the
- * caller's, as faro::ShuffleReceiver::receive_into. Errors: invalid_argument if `allocate` gives
- * null, too little or no aligned memory: the row stays to be received. */
+/* Receives as faro_receiver_receive does, but a row that is larger than a frame is put together in
+ * memory of the caller's, as faro::ShuffleReceiver::receive_into says. Errors: invalid_argument if
+ * `allocate` gives null, too little or no aligned memory: the row stays to be received. */
 faro_outcome faro_receiver_receive_into(faro_shuffle* shuffle, faro_batch* batch,
                                         faro_allocate allocate, void* context, int64_t wait_ns,
                                         faro_rows* rows);

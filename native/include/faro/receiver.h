@@ -58,13 +58,12 @@ class ShuffleReceiver {
   using Allocate = std::function<std::byte*(size_t bytes, size_t& room)>;
   static constexpr size_t kRowAlignment = 64;
 
-  /// As receive(), but a row that is larger than a frame is put together in memory of the caller's,
-  /// straight from the ring, and stays there: `batch` only refers to it. `allocate` is called when
-  /// the first bytes of such a row have come, with its length as its sender says it, at most
-  /// row.limit_bytes. Its memory belongs to this worker's receive calls until one of them has
-  /// handed the row out, has answered end_of_stream or failed, or the shuffle is closed.
-  /// It is `failed` also if the memory is null, too little, or not aligned: the row stays to be
-  /// received.
+  /// Receives as receive() does, but a row that is larger than a frame is put together in memory of
+  /// the caller's, straight from the ring, and stays there: `batch` only refers to it. `allocate`
+  /// is called when the first bytes of such a row have come, with its length as its sender says it,
+  /// at most row.limit_bytes. Its memory belongs to this worker's receive calls until one of them
+  /// has handed the row out, has answered end_of_stream or failed, or the shuffle is closed. It is
+  /// `failed` also if the memory is null, too little, or not aligned: the row stays to be received.
   Outcome receive_into(Batch& batch, const Allocate& allocate, Wait wait = Wait::forever()) const;
 
   /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and

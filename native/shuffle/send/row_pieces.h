@@ -19,7 +19,7 @@ class RowPieces {
 
   /// A row in one place.
   explicit RowPieces(const Piece& whole) noexcept : pieces_(&whole, 1), bytes_(whole.size()) {}
-  /// As they are given: look at `fault` first.
+  /// A row in pieces as a caller gives them: look at `fault` first.
   explicit RowPieces(std::span<const Piece> pieces) noexcept : pieces_(pieces) {
     fault_ = pieces.size() > kMostPieces ? Fault::too_many : Fault::none;
     for (size_t i = 0; i < pieces.size() && fault_ == Fault::none; ++i) add(pieces[i]);
