@@ -28,26 +28,34 @@ public class HashJoin {
 
   static void join(Session session, QueryId query) throws InterruptedException {
     Worker worker = session.workers().get(0);
-    try (ObjectShuffle<Object[]> customers = worker.openShuffle(ShuffleSpec.repartition(query, 1).withRowsOf(CUSTOMERS));
-        ObjectShuffle<Object[]> orders = worker.openShuffle(ShuffleSpec.repartition(query, 2).withRowsOf(ORDERS))) {
-      for (long i = session.node(); i < 1000; i += 2) { // this node's half of both tables
-        check(customers.sender().send(owner(i), new Object[] {i, "customer " + i}));
-        check(orders.sender().send(owner(i / 3), new Object[] {i / 3, i % 10 == 0 ? null : 0.5 * i}));
+    int[] pairs = {0};
+    Map<Object, Object> names = new HashMap<>();
+    try (QueryScope part = new QueryScope(worker, query)) { // left early, the query fails on both nodes
+      try (ObjectShuffle<Object[]> customers = worker.openShuffle(ShuffleSpec.repartition(query, 1).withRowsOf(CUSTOMERS));
+          ObjectShuffle<Object[]> orders = worker.openShuffle(ShuffleSpec.repartition(query, 2).withRowsOf(ORDERS))) {
+        long[] at = {session.node(), session.node()}; // the next row of this node's half of both tables
+        check(worker.exchange(customers, sender -> send(sender, at, 0), row -> names.put(row[0], row[1])));
+        check(worker.exchange(orders, sender -> send(sender, at, 1), row -> pairs[0] += names.containsKey(row[0]) ? 1 : 0));
       }
-      check(customers.sender().finish());
-      check(orders.sender().finish());
-      Map<Object, Object> names = new HashMap<>();
-      int pairs = 0;
-      for (Object[] row : customers.receiver()) names.put(row[0], row[1]);
-      for (Object[] row : orders.receiver()) if (names.containsKey(row[0])) pairs++;
-      System.out.println("node " + session.node() + ": " + names.size() + " customers, " + pairs + " orders");
+      part.end(); // throws if it failed anywhere
     }
-    worker.endQuery(query); // throws if it failed anywhere
+    System.out.println("node " + session.node() + ": " + names.size() + " customers, " + pairs[0] + " orders");
   }
 
-  /** Each receiver reads to the end, and nothing is held: every row is sent, or the query has failed. */
+  /** Sends rows of a table while there is room. What others have sent is received between two calls. */
+  static Outcome send(ObjectSender<Object[]> sender, long[] at, int table) {
+    for (; at[table] < 1000; at[table] += 2) {
+      long i = at[table], key = table == 0 ? i : i / 3;
+      Object value = table == 0 ? "customer " + i : i % 10 == 0 ? null : (Object) (0.5 * i);
+      Outcome sent = sender.send(owner(key), new Object[] {key, value}, Wait.NONE);
+      if (sent != Outcome.DONE) return sent; // the row is made again
+    }
+    return Outcome.END_OF_STREAM;
+  }
+
+  /** Nothing is held: all is received, or the query has failed. */
   static void check(Outcome outcome) {
-    if (outcome != Outcome.DONE) throw new IllegalStateException("not sent: " + outcome);
+    if (outcome != Outcome.END_OF_STREAM) throw new IllegalStateException("not all was received: " + outcome);
   }
 
   static int owner(long key) { return Partition.FINALIZER.receiverOf(key, 2); }

@@ -34,20 +34,27 @@ public class Repartition {
       QueryId query = node == 0 ? begin(session, new PrintStream(other)) : QueryId.parse(new Scanner(System.in).next());
       Worker worker = session.workers().get(0);
       Set<String> received = new TreeSet<>();
-      ObjectShuffleSpec<String> spec = ShuffleSpec.repartition(query, 1).withRowsOf(RowCodecs.STRING);
-      try (ObjectShuffle<String> shuffle = worker.openShuffle(spec)) {
-        for (String word : WORDS) check(shuffle.sender().send(word.charAt(0) % 2, word));
-        check(shuffle.sender().finish());
-        for (String word : shuffle.receiver()) received.add(word);
+      try (QueryScope part = new QueryScope(worker, query)) { // left early, the query fails on both nodes
+        ObjectShuffleSpec<String> spec = ShuffleSpec.repartition(query, 1).withRowsOf(RowCodecs.STRING);
+        Deque<String> words = new ArrayDeque<>(List.of(WORDS));
+        try (ObjectShuffle<String> shuffle = worker.openShuffle(spec)) {
+          Outcome outcome = worker.exchange(shuffle, sender -> send(sender, words), received::add);
+          if (outcome != Outcome.END_OF_STREAM) throw new IllegalStateException("not all was received: " + outcome);
+        }
+        part.end(); // throws if it failed anywhere
       }
-      worker.endQuery(query); // throws if it failed anywhere
       System.out.println("node " + node + ": " + received);
     }
   }
 
-  /** Each receiver reads to the end, and nothing is held: every row is sent, or the query has failed. */
-  static void check(Outcome outcome) {
-    if (outcome != Outcome.DONE) throw new IllegalStateException("not sent: " + outcome);
+  /** Sends words while there is room. What others have sent is received between two calls. */
+  static Outcome send(ObjectSender<String> sender, Deque<String> words) {
+    for (; !words.isEmpty(); words.remove()) {
+      String word = words.element();
+      Outcome sent = sender.send(word.charAt(0) % 2, word, Wait.NONE);
+      if (sent != Outcome.DONE) return sent; // the word stays the first one
+    }
+    return Outcome.END_OF_STREAM;
   }
 
   static QueryId begin(Session session, PrintStream other) {

@@ -28,6 +28,7 @@ public final class Batch implements AutoCloseable {
 
   private long address; // of the first row; 0: empty
   private boolean isDetached;
+  private boolean isKept;
   private int bytes;
   private int rowCount;
   private int rowBytes; // 0: each row is preceded by its length
@@ -261,6 +262,23 @@ public final class Batch implements AutoCloseable {
     }
   }
 
+  /**
+   * Keeps the batch beyond the function that {@link Worker#exchange} has given it to. Release it
+   * later; then exchange may use it again. As long as it is held, and not {@link #detach detached},
+   * exchange answers {@link Outcome#HOLDING} where it would wait.
+   */
+  public void keep() {
+    owner.enter();
+    if (address == 0) {
+      throw empty();
+    }
+    isKept = true;
+  }
+
+  boolean isKept() {
+    return isKept;
+  }
+
   /** The receiver that fills this batch. */
   ShuffleReceiver receiver() {
     if (receiver == null) {
@@ -302,6 +320,7 @@ public final class Batch implements AutoCloseable {
   /** The memory was released. */
   void forget() {
     address = 0;
+    isKept = false;
     bytes = 0;
     rowCount = 0;
     rowsLeft = 0;

@@ -290,8 +290,8 @@ public final class MemorySender {
           return (int) (result >> 32);
         };
     Outcome outcome = Outcome.of(attempt.call(0));
-    stoppedBy =
-        wait.goesOn(outcome) ? sender.shuffle().worker().await(attempt, wait) : outcome;
+    Worker worker = sender.shuffle().worker();
+    stoppedBy = worker.goesOn(outcome, wait) ? worker.await(attempt, wait) : outcome;
     return taken;
   }
 

@@ -70,15 +70,20 @@ public final class ObjectReceiver<T> implements Iterable<T> {
    */
   @CheckReturnValue
   public <X extends Exception> Outcome drain(Consumer<? super T> consumer, Wait<X> wait) throws X {
-    found = false;
-    Outcome received = batch.rowsLeft() > 0 ? Outcome.DONE : receiver.receive(batch, from, wait);
+    Outcome received = nextBatch(wait);
     if (received == Outcome.DONE) {
       drainBatch(consumer);
     }
     return received;
   }
 
-  private void drainBatch(Consumer<? super T> consumer) {
+  /** Takes the next batch for {@link #drainBatch}, or keeps the one of which rows are left. */
+  <X extends Exception> Outcome nextBatch(Wait<X> wait) throws X {
+    found = false;
+    return batch.rowsLeft() > 0 ? Outcome.DONE : receiver.receive(batch, from, wait);
+  }
+
+  void drainBatch(Consumer<? super T> consumer) {
     int width = codec.rowBytes();
     if (width == 0 || width != batch.rowBytes()) {
       while (batch.nextRow()) {

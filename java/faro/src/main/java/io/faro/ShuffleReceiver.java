@@ -1,6 +1,7 @@
 package io.faro;
 
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
@@ -27,6 +28,8 @@ public final class ShuffleReceiver {
   private final Worker worker;
   private final long descriptor; // address of native code's description of the batch received last
   private final List<Batch> batches = new ArrayList<>();
+  private final List<Batch> batchesOfExchange = new ArrayList<>();
+  private final BitSet ended = new BitSet(); // the senders of which no more rows come
 
   ShuffleReceiver(Shuffle shuffle, long descriptor) {
     this.shuffle = shuffle;
@@ -95,13 +98,23 @@ public final class ShuffleReceiver {
     }
     batch.forget();
     Outcome outcome = Outcome.of(poll(handle, batch.number(), sender, 0));
-    if (wait.goesOn(outcome)) {
+    if (worker.goesOn(outcome, wait)) {
       outcome = worker.await(timeout -> poll(handle, batch.number(), sender, timeout), wait);
     }
     if (outcome == Outcome.DONE) {
       place(batch);
+    } else if (outcome == Outcome.END_OF_STREAM) {
+      endOf(sender);
     }
     return outcome;
+  }
+
+  private void endOf(int sender) {
+    if (sender == ANY) {
+      ended.set(0, shuffle.spec().senders().length);
+    } else {
+      ended.set(sender);
+    }
   }
 
   /** Makes the batch the one that native code has described last. */
@@ -148,9 +161,27 @@ public final class ShuffleReceiver {
    */
   public void stop() {
     FaroException.checked(stop(shuffle.call()));
+    endOf(ANY);
   }
 
-  // --- for Batch, ObjectReceiver
+  // --- for Batch, ObjectReceiver, ExchangePart
+
+  /** Whether END_OF_STREAM was answered of all senders. */
+  boolean hasEnded() {
+    return ended.cardinality() == shuffle.spec().senders().length;
+  }
+
+  /** An empty batch: mostly one alone is used, again and again; more are if some are kept. */
+  Batch batchOfExchange() {
+    for (Batch batch : batchesOfExchange) {
+      if (batch.isEmpty()) {
+        return batch;
+      }
+    }
+    Batch batch = newBatch();
+    batchesOfExchange.add(batch);
+    return batch;
+  }
 
   Shuffle shuffle() {
     return shuffle;

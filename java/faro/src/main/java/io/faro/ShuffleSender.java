@@ -30,6 +30,8 @@ public final class ShuffleSender {
   private final long descriptor; // address of native code's description of a claim
   private final long staged; // address: see stagedRows
   private final OpenFrames open;
+  private boolean isFinishing; // finish was called
+  private boolean hasFinished; // and was done
 
   ShuffleSender(Shuffle shuffle, int receiverCount, long[] addresses) {
     this.shuffle = shuffle;
@@ -104,7 +106,7 @@ public final class ShuffleSender {
     Objects.checkFromIndexSize(from, bytes, Objects.requireNonNull(row, "row").length);
     checkReceiver(receiver);
     Outcome outcome = Outcome.of(send(handle, receiver, row, from, bytes, 0));
-    return wait.goesOn(outcome)
+    return worker.goesOn(outcome, wait)
         ? worker.await(timeout -> send(handle, receiver, row, from, bytes, timeout), wait)
         : outcome;
   }
@@ -151,7 +153,7 @@ public final class ShuffleSender {
     Objects.requireNonNull(wait, "wait");
     Objects.checkFromIndexSize(from, bytes, Objects.requireNonNull(row, "row").length);
     Outcome outcome = Outcome.of(multicast(handle, receivers, row, from, bytes, 0));
-    return wait.goesOn(outcome)
+    return worker.goesOn(outcome, wait)
         ? worker.await(timeout -> multicast(handle, receivers, row, from, bytes, timeout), wait)
         : outcome;
   }
@@ -179,10 +181,23 @@ public final class ShuffleSender {
     Objects.requireNonNull(wait, "wait");
     long handle = shuffle.call();
     Outcome outcome = Outcome.of(finish(handle, 0));
-    return wait.goesOn(outcome) ? worker.await(timeout -> finish(handle, timeout), wait) : outcome;
+    isFinishing = true;
+    if (worker.goesOn(outcome, wait)) {
+      outcome = worker.await(timeout -> finish(handle, timeout), wait);
+    }
+    hasFinished |= outcome == Outcome.DONE;
+    return outcome;
   }
 
-  // --- for LongSender, RowWriter, ObjectSender
+  // --- for LongSender, RowWriter, ObjectSender, ExchangePart
+
+  boolean isFinishing() {
+    return isFinishing;
+  }
+
+  boolean hasFinished() {
+    return hasFinished;
+  }
 
   Shuffle shuffle() {
     return shuffle;
@@ -200,7 +215,7 @@ public final class ShuffleSender {
   <X extends Exception> Outcome makeRoom(int receiver, int bytes, Wait<X> wait) throws X {
     long handle = shuffle.call();
     Outcome outcome = Outcome.of(makeRoom(handle, receiver, bytes, 0));
-    return wait.goesOn(outcome)
+    return worker.goesOn(outcome, wait)
         ? worker.await(timeout -> makeRoom(handle, receiver, bytes, timeout), wait)
         : outcome;
   }

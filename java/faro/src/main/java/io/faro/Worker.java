@@ -6,7 +6,8 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BooleanSupplier;
-import java.util.function.IntFunction;
+import java.util.function.Consumer;
+import java.util.function.Function;
 
 /**
  * A worker of this node: one thread that runs query plans.
@@ -20,9 +21,6 @@ import java.util.function.IntFunction;
  * done just then they return, and the thread stays interrupted, which ends its next wait.
  */
 public final class Worker {
-  private static final int WOULD_WAIT = Outcome.WOULD_WAIT.number();
-  private static final int HOLDING = Outcome.HOLDING.number();
-
   /**
    * In place of a time limit: instead of waiting, the native call arms the worker's doorbell and
    * returns WOULD_WAIT.
@@ -47,6 +45,8 @@ public final class Worker {
 
   private final Owner owner;
   private final List<Shuffle> open = new ArrayList<>(); // the owner's
+  private final QueryParts parts;
+  private Exchange exchange; // under way; null: none is
 
   Worker(
       Session parent,
@@ -59,9 +59,14 @@ public final class Worker {
     this.localIndex = localIndex;
     this.number = number;
     owner = new Owner("worker " + number);
-    interruption = new Interruption("worker " + number, this::interruptWait, this::clearInterrupt);
+    interruption =
+        new Interruption(
+            "worker " + number,
+            () -> interrupt(session, localIndex),
+            () -> clearInterrupt(session, localIndex));
     parking = new Parking(this, localIndex, readyWatch);
     this.readyWatch = readyWatch;
+    parts = new QueryParts(this, session, localIndex, open, parking, readyWatch);
   }
 
   /** Number of this worker over the whole cluster. */
@@ -182,6 +187,124 @@ public final class Worker {
   }
 
   /**
+   * Sends and receives the rows of a shuffle at the same time, until both are done: the loop of a
+   * worker that is a sender and a receiver. Between two calls of {@code produce} it takes what
+   * others have sent, and gives it to {@code consume}; so the worker needs no more memory than its
+   * rings, and nobody waits for it. {@link ExchangePart} says what the functions do; the one of a
+   * side in which the worker takes no part is null.
+   *
+   * <pre>{@code
+   * LongSender sender = shuffle.sender().longs();
+   * Outcome outcome = worker.exchange(
+   *     shuffle,
+   *     any -> {
+   *       for (int i = 0; i < 500; i++) {
+   *         if (at == rows.length) return Outcome.END_OF_STREAM;
+   *         Outcome sent = sender.send(receiverOf(rows[at]), rows[at], Wait.NONE);
+   *         if (sent != Outcome.DONE) return sent;
+   *         at++;
+   *       }
+   *       return Outcome.DONE;
+   *     },
+   *     batch -> use(batch));
+   * }</pre>
+   *
+   * @return END_OF_STREAM: all was sent, finished and received; HOLDING: it would have to wait, but
+   *     the worker holds batches, such as {@code consume} has kept. Then the same call goes on
+   * @throws FaroException if the query has failed; or the call was refused: {@link
+   *     Code#WRONG_STATE} (called by a function of exchange; a function is missing, or is there for
+   *     a side in which the worker takes no part), {@link Code#CLOSED}, {@link
+   *     Code#INVALID_ARGUMENT}. What a function has thrown is thrown on; this worker's part of the
+   *     query has failed then, its shuffles are closed, and {@link #endQuery(QueryId)} tells why
+   * @throws InterruptedException if the thread is interrupted meanwhile; the same call goes on
+   */
+  @CheckReturnValue
+  public Outcome exchange(
+      Shuffle shuffle,
+      Function<? super ShuffleSender, Outcome> produce,
+      Consumer<? super Batch> consume)
+      throws InterruptedException {
+    return exchange(shuffle, produce, consume, Wait.FOREVER);
+  }
+
+  /**
+   * Sends and receives the rows of a shuffle at the same time, as {@link #exchange(Shuffle,
+   * Function, Consumer)} does, as long as {@code wait} says: DEADLINE if that has passed first;
+   * with {@link Wait#NONE}, which makes one turn, DONE if something was done, else WOULD_WAIT. Then
+   * the same call goes on. A turn may be made within that of {@link #whenReady}.
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome exchange(
+      Shuffle shuffle,
+      Function<? super ShuffleSender, Outcome> produce,
+      Consumer<? super Batch> consume,
+      Wait<X> wait)
+      throws X {
+    return exchange(List.of(ExchangePart.of(shuffle, produce, consume)), wait);
+  }
+
+  /**
+   * Sends and receives objects at the same time, as {@link #exchange(Shuffle, Function, Consumer)}
+   * does rows.
+   */
+  @CheckReturnValue
+  public <T> Outcome exchange(
+      ObjectShuffle<T> shuffle,
+      Function<? super ObjectSender<T>, Outcome> produce,
+      Consumer<? super T> consume)
+      throws InterruptedException {
+    return exchange(shuffle, produce, consume, Wait.FOREVER);
+  }
+
+  /**
+   * Sends and receives objects at the same time, as {@link #exchange(Shuffle, Function, Consumer,
+   * Wait)} does rows.
+   */
+  @CheckReturnValue
+  public <T, X extends Exception> Outcome exchange(
+      ObjectShuffle<T> shuffle,
+      Function<? super ObjectSender<T>, Outcome> produce,
+      Consumer<? super T> consume,
+      Wait<X> wait)
+      throws X {
+    return exchange(List.of(ExchangePart.of(shuffle, produce, consume)), wait);
+  }
+
+  /**
+   * Sends and receives the rows of several shuffles at the same time, in turns, as {@link
+   * #exchange(Shuffle, Function, Consumer)} does of one: for a worker that receives of one and
+   * sends to the next, or joins two. It is done when all parts are.
+   */
+  @CheckReturnValue
+  public Outcome exchange(List<ExchangePart> parts) throws InterruptedException {
+    return exchange(parts, Wait.FOREVER);
+  }
+
+  /**
+   * Sends and receives the rows of several shuffles at the same time, as {@link #exchange(List)}
+   * does, as long as {@code wait} says; it answers as {@link #exchange(Shuffle, Function, Consumer,
+   * Wait)}.
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome exchange(List<ExchangePart> parts, Wait<X> wait) throws X {
+    List<ExchangePart> all = Nulls.none(parts, "parts");
+    Objects.requireNonNull(wait, "wait");
+    call();
+    if (exchange != null) {
+      throw new FaroException(
+          Code.WRONG_STATE,
+          "worker " + number + ": exchange is called by a function of exchange; name all shuffles "
+              + "in one call");
+    }
+    exchange = new Exchange(this, all);
+    try {
+      return exchange.run(wait);
+    } finally {
+      exchange = null;
+    }
+  }
+
+  /**
    * Wakes this worker if it is asleep in a wait, so that it checks again. Threads: any. Never
    * blocks.
    */
@@ -202,7 +325,8 @@ public final class Worker {
    * @throws InterruptedException if the thread is interrupted meanwhile; call again
    */
   public void endQuery(QueryId query) throws InterruptedException {
-    Outcome.of(ended(endQuery(query, PartFailure.NONE, Wait.FOREVER)));
+    parts.throwFailureOf(query);
+    Outcome.of(parts.ended(parts.end(query, PartFailure.NONE, Wait.FOREVER)));
   }
 
   /**
@@ -240,21 +364,13 @@ public final class Worker {
    */
   public <X extends Exception> FaroException endQuery(
       QueryId query, Throwable failure, Wait<X> wait) throws X {
-    int result = endQuery(query, PartFailure.of(failure), wait);
-    return Outcome.isOpen(result) ? null : whyFailed(query, ended(result));
-  }
-
-  private FaroException whyFailed(QueryId query, int result) {
-    if (result >= 0) {
-      throw new FaroException(
-          Code.WRONG_STATE,
-          "worker " + number + " had ended its part of query " + query + " well before");
+    PartFailure told = PartFailure.of(failure);
+    FaroException known = parts.failureOf(query);
+    if (known != null) {
+      return known;
     }
-    FaroException why = FaroException.of(result);
-    if (why.category() == Category.OPERATION) {
-      throw why;
-    }
-    return why;
+    int result = parts.end(query, told, wait);
+    return Outcome.isOpen(result) ? null : parts.whyFailed(query, parts.ended(result));
   }
 
   /**
@@ -268,8 +384,9 @@ public final class Worker {
    */
   @CheckReturnValue
   public <X extends Exception> Outcome endQuery(QueryId query, Wait<X> wait) throws X {
-    int result = endQuery(query, PartFailure.NONE, wait);
-    return Outcome.of(Outcome.isOpen(result) || result == HOLDING ? result : ended(result));
+    Objects.requireNonNull(wait, "wait");
+    parts.throwFailureOf(query);
+    return Outcome.of(parts.end(query, PartFailure.NONE, wait));
   }
 
   /**
@@ -283,8 +400,13 @@ public final class Worker {
    * {@code thenRunAsync}.
    */
   public CompletionStage<Void> endQueryAsync(QueryId query) {
+    FaroException known = parts.failureOf(query);
+    if (known != null) {
+      owner.releaseOwnership();
+      return CompletableFuture.failedFuture(known);
+    }
     CompletableFuture<Void> stage = new CompletableFuture<>();
-    endAsync(query, PartFailure.NONE, stage, result -> {
+    parts.endAsync(query, PartFailure.NONE, stage, result -> {
       Outcome.of(result);
       return null;
     });
@@ -297,84 +419,15 @@ public final class Worker {
    * query's failure.
    */
   public CompletionStage<FaroException> endQueryAsync(QueryId query, Throwable failure) {
+    PartFailure told = PartFailure.of(failure);
+    FaroException known = parts.failureOf(query);
+    if (known != null) {
+      owner.releaseOwnership();
+      return CompletableFuture.completedFuture(known);
+    }
     CompletableFuture<FaroException> stage = new CompletableFuture<>();
-    endAsync(query, PartFailure.of(failure), stage, result -> whyFailed(query, result));
+    parts.endAsync(query, told, stage, result -> parts.whyFailed(query, result));
     return stage;
-  }
-
-  private <T> void endAsync(
-      QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
-    Objects.requireNonNull(query, "query");
-    call();
-    closeAll(query, failure);
-    owner.lendTo("ends query " + query + ": wait for the stage of endQueryAsync() first");
-    tryEndAsync(query, failure, stage, answer);
-  }
-
-  // Runs on the thread that began it, then on the readiness thread.
-  private <T> void tryEndAsync(
-      QueryId query, PartFailure failure, CompletableFuture<T> stage, IntFunction<T> answer) {
-    T value;
-    try {
-      CompletableFuture<Void> ready = readyWatch.expect(localIndex);
-      int result = parking.arm(timeout -> endQuery(query, failure, timeout));
-      if (result == WOULD_WAIT) {
-        ready.thenRun(() -> tryEndAsync(query, failure, stage, answer));
-        return;
-      }
-      value = answer.apply(ended(result));
-    } catch (RuntimeException | Error problem) {
-      owner.giveBack();
-      stage.completeExceptionally(problem);
-      return;
-    }
-    owner.giveBack();
-    stage.complete(value);
-  }
-
-  /** What is open of a query whose part here has failed. */
-  private void closeAll(QueryId query, PartFailure failure) {
-    if (failure == PartFailure.NONE) {
-      return;
-    }
-    for (Shuffle shuffle : List.copyOf(open)) {
-      if (shuffle.spec().query().equals(query)) {
-        shuffle.end();
-      }
-    }
-  }
-
-  private <X extends Exception> int endQuery(QueryId query, PartFailure failure, Wait<X> wait)
-      throws X {
-    Objects.requireNonNull(query, "query");
-    Objects.requireNonNull(wait, "wait");
-    call();
-    closeAll(query, failure);
-    int result = endQuery(query, failure, 0);
-    return result == WOULD_WAIT && !wait.isNone()
-        ? awaitResult(timeout -> endQuery(query, failure, timeout), wait)
-        : result;
-  }
-
-  // Checks the result of a native call that did not time out.
-  private int ended(int result) {
-    if (result == HOLDING) {
-      throw new FaroException(
-          Code.HOLDING, "worker " + number + " holds batches: release them first");
-    }
-    return result;
-  }
-
-  private int endQuery(QueryId query, PartFailure failure, long timeout) {
-    return endQuery(
-        session,
-        localIndex,
-        query.counter(),
-        query.incarnation(),
-        query.issuer(),
-        failure.code(),
-        failure.text(),
-        timeout);
   }
 
   /** Releases the calling thread's ownership. The next thread that uses the worker takes it. */
@@ -382,12 +435,16 @@ public final class Worker {
     owner.releaseOwnership();
   }
 
+  QueryParts parts() {
+    return parts;
+  }
+
   Owner owner() {
     return owner;
   }
 
   /** Before each native call of the worker. */
-  private void call() {
+  void call() {
     owner.enter();
     owner.nextEpoch();
   }
@@ -402,6 +459,14 @@ public final class Worker {
     }
   }
 
+  /** Whether a call that has answered this without waiting has to wait now. */
+  boolean goesOn(Outcome outcome, Wait<?> wait) {
+    if (outcome == Outcome.HOLDING && !wait.isNone() && exchange != null) {
+      exchange.checkMayWait();
+    }
+    return wait.goesOn(outcome);
+  }
+
   /**
    * Lets a native call wait; it tries once before it does. Not for {@link Wait#NONE}.
    *
@@ -411,9 +476,12 @@ public final class Worker {
     return Outcome.of(awaitResult(attempt, wait));
   }
 
-  private <X extends Exception> int awaitResult(Attempt attempt, Wait<X> wait) throws X {
+  <X extends Exception> int awaitResult(Attempt attempt, Wait<X> wait) throws X {
     if (wait.nanos() == 0) {
       return Outcome.DEADLINE.number();
+    }
+    if (exchange != null) {
+      exchange.checkMayWait();
     }
     try {
       return VirtualThreads.isCurrent()
@@ -436,14 +504,6 @@ public final class Worker {
     return result;
   }
 
-  private void interruptWait() {
-    interrupt(session, localIndex);
-  }
-
-  private void clearInterrupt() {
-    clearInterrupt(session, localIndex);
-  }
-
   private static native long openShuffle(
       long session,
       int worker,
@@ -460,7 +520,8 @@ public final class Worker {
 
   private static native int arm(long session, int worker, BooleanSupplier progress);
 
-  private static native int endQuery(
+  /** Called by {@link QueryParts}. */
+  static native int endQuery(
       long session,
       int worker,
       long counter,

@@ -33,7 +33,7 @@ class ApiTest {
 
   private static Stream<Method> all() {
     return Stream.concat(
-        methods(SENDERS), Stream.concat(methods(RECEIVERS), methods(List.of(Worker.class, Session.class, Shuffle.class, ObjectShuffle.class))));
+        methods(SENDERS), Stream.concat(methods(RECEIVERS), methods(List.of(Worker.class, QueryScope.class, Session.class, Shuffle.class, ObjectShuffle.class))));
   }
 
   @Test

@@ -56,7 +56,11 @@ class NullArgumentsTest {
             "query", List.of(() -> ShuffleSpec.repartition(null, 0), () -> ShuffleSpec.gather(null, 0, 0)),
             "codec", List.of(() -> ShuffleSpec.repartition(QUERY, 0).withRowsOf(null), () -> new ObjectShuffleSpec<>(ShuffleSpec.repartition(QUERY, 0), null)),
             "limit", List.of(() -> Wait.atMost(null))));
-    all(Map.of("memory", List.of(() -> RowBuffer.over(null))));
+    all(
+        Map.of(
+            "memory", List.of(() -> RowBuffer.over(null)),
+            "worker", List.of(() -> new QueryScope(null, QUERY)),
+            "shuffle", List.of(() -> ExchangePart.of((Shuffle) null, null, null), () -> ExchangePart.of((ObjectShuffle<?>) null, null, null))));
     String one = assertThrows(NullPointerException.class, () -> builder.cluster(0, Arrays.asList("a:1", null))).getMessage();
     assertEquals("nodes[1]", one);
     one = assertThrows(NullPointerException.class, () -> new SchemaCodec(Arrays.asList((Column) null))).getMessage();
@@ -78,6 +82,7 @@ class NullArgumentsTest {
                   () -> session.shuffleMetrics(null),
                   () -> worker.endQuery(null),
                   () -> worker.endQuery(null, NOW),
+                  () -> new QueryScope(worker, null),
                   () -> worker.endQuery(null, new Error()),
                   () -> worker.endQueryAsync(null)),
               "participants", List.of(() -> session.declareQuery(QUERY, (int[]) null)),
@@ -88,12 +93,16 @@ class NullArgumentsTest {
                   () -> session.awaitNode(0, null),
                   () -> session.awaitNodeAsync(0, null),
                   () -> worker.waitUntil(() -> true, null),
+                  () -> worker.exchange(List.of(), null),
+                  () -> new QueryScope(worker, QUERY).end(null),
+                  () -> new QueryScope(worker, QUERY).fail(new Error(), null),
                   () -> worker.endQuery(QUERY, (Wait<?>) null),
                   () -> worker.endQuery(QUERY, new Error(), null)),
               "spec", List.of(() -> worker.openShuffle((ShuffleSpec) null), () -> worker.openShuffle((ObjectShuffleSpec<?>) null)),
               "condition", List.of(() -> worker.waitUntil(null), () -> worker.waitUntil(null, NOW)),
               "progress", List.of(() -> worker.whenReady(null)),
-              "failure", List.of(() -> worker.endQuery(QUERY, (Throwable) null), () -> worker.endQueryAsync(QUERY, null))));
+              "failure", List.of(() -> worker.endQuery(QUERY, (Throwable) null), () -> new QueryScope(worker, QUERY).fail(null), () -> worker.endQueryAsync(QUERY, null))));
+      all(Map.of("parts", List.of(() -> worker.exchange(null), () -> worker.exchange(null, NOW))));
     }
   }
 

@@ -19,6 +19,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
@@ -93,6 +94,32 @@ class VirtualThreadsTest {
 
   private static Throwable causeOf(CompletableFuture<?> done) {
     return assertThrows(ExecutionException.class, done::get).getCause();
+  }
+
+  @Test
+  void anExchangeParksAndGoesOnWhenItIsWoken() throws Exception {
+    try (Cluster cluster = cluster(1, 1)) {
+      Worker worker = cluster.worker(0);
+      ShuffleSpec spec = cluster.spec(Long.BYTES);
+      AtomicBoolean maySend = new AtomicBoolean();
+      AtomicInteger rows = new AtomicInteger();
+      Task<Outcome> task =
+          new Task<>(
+              () -> {
+                try (Shuffle shuffle = worker.openShuffle(spec)) {
+                  LongSender sender = shuffle.sender().longs();
+                  return worker.exchange(
+                      shuffle,
+                      any -> !maySend.get() || sender.send(0, 7, Wait.NONE) != Outcome.DONE ? Outcome.WOULD_WAIT : Outcome.END_OF_STREAM,
+                      batch -> rows.addAndGet(batch.rowCount()));
+                }
+              });
+      task.awaitParked();
+      maySend.set(true);
+      worker.wake();
+      assertEquals(Outcome.END_OF_STREAM, task.done.get());
+      assertEquals(1, rows.get());
+    }
   }
 
   @Test
