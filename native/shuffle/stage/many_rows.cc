@@ -19,12 +19,20 @@ Status no_receiver(uint32_t receiver, uint32_t receiver_count) {
                      receiver_count - 1);
 }
 
+/// Another thread may change it meanwhile.
+template <typename Number>
+Number read_once(const Number& number) noexcept {
+  return __atomic_load_n(&number, __ATOMIC_RELAXED);
+}
+
 /// Reads the receivers of a block. Returns how many rows come before the first whose receiver does not exist.
 size_t read_receivers(const uint32_t* from, size_t count, uint32_t receiver_count,
                       uint32_t* receivers) noexcept {
-  std::memcpy(receivers, from, count * sizeof *receivers);
   uint32_t greatest = 0;
-  for (size_t i = 0; i < count; ++i) greatest = std::max(greatest, receivers[i]);
+  for (size_t i = 0; i < count; ++i) {
+    receivers[i] = read_once(from[i]);
+    greatest = std::max(greatest, receivers[i]);
+  }
   if (greatest < receiver_count) [[likely]]
     return count;
   const uint32_t* const wrong =
@@ -174,8 +182,8 @@ class RowsByOffset {
 
   size_t read(size_t first, size_t count) noexcept {
     // Each is read once, also the last one of the block before.
-    offsets_[0] = first == first_ ? from_[first] : offsets_[kBlockRows];
-    for (size_t i = 1; i <= count; ++i) offsets_[i] = from_[first + i];
+    offsets_[0] = first == first_ ? read_once(from_[first]) : offsets_[kBlockRows];
+    for (size_t i = 1; i <= count; ++i) offsets_[i] = read_once(from_[first + i]);
     const size_t rows = rows_with_length(count);
     return read_receivers(to_ + first, rows, receiver_count_, receivers_);
   }
