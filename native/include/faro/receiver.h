@@ -30,7 +30,7 @@ class StageReceiver;
 ///   if (outcome != Outcome::end_of_stream) return receiver.status();
 ///
 /// A worker that sends rows, too, does both at the same time by Worker::exchange: to send all of
-/// them before it receives any takes up to twice as long, and memory for all that has come.
+/// them before it receives any takes up to three times as long, and memory for all that has come.
 ///
 /// It is a value. Threads: those of the worker. Valid as long as its shuffle is open.
 class ShuffleReceiver {
