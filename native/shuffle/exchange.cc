@@ -90,8 +90,9 @@ bool Exchange::turn() noexcept {
   bool any = false;
   for (ExchangePart& part : parts_) {
     any |= guarded(part, [&] { return take(part); });
-    if (has_failed_) return true;
+    if (has_failed_ || has_kept_) return true;
   }
+  if (lanes_.holds_batches()) return any;
   for (ExchangePart& part : parts_) {
     any |= guarded(part, [&] { return produce(part); });
     if (has_failed_) return true;
@@ -104,8 +105,8 @@ bool Exchange::turn() noexcept {
 template <typename Do>
 bool Exchange::guarded(ExchangePart& part, const Do& something) noexcept {
   if (!part.shuffle->is_open()) {
-    why_ = Status(Code::closed, "a shuffle was closed during its exchange");
-    return has_failed_ = true;
+    const Status why = part.shuffle->status();
+    return fail(why.ok() ? Status(Code::closed, "a shuffle was closed during its exchange") : why);
   }
   OpenShuffle& shuffle = core(part);
   try {
@@ -139,6 +140,8 @@ bool Exchange::take(ExchangePart& part) {
         any = true;
         part.consume(batch);
         if (!part.shuffle->is_open()) return true;
+        has_kept_ = batch.empty() && lanes_.holds_batches();
+        if (has_kept_) return true;
         break;
       case Outcome::end_of_stream:
         any = true;

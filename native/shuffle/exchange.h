@@ -11,6 +11,7 @@
 #include "faro/shuffle.h"
 #include "faro/status.h"
 #include "shuffle/open_shuffle.h"
+#include "shuffle/send/lanes.h"
 
 namespace faro::shuffle {
 
@@ -19,7 +20,7 @@ namespace faro::shuffle {
 /// Threads: the worker.
 class Exchange {
  public:
-  explicit Exchange(std::span<ExchangePart> parts) : parts_(parts) {}
+  Exchange(std::span<ExchangePart> parts, const Lanes& lanes) : parts_(parts), lanes_(lanes) {}
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -27,11 +28,16 @@ class Exchange {
   /// Checks all parts before anything is done. Errors: closed; invalid_argument; wrong_state if a function is missing, or is
   /// there without need. `worker`: whose shuffles they have to be.
   Status check(uint32_t worker);
-  /// Takes what has come, and sends what there is room for. Whether anything was done, or all is over, or failed.
+  /// Takes what has come, and sends what there is room for; but nothing while the worker holds batches: without bound it would go
+  /// to overflow (native/DESIGN.md#hc-5). Whether anything was done, or all is over, or failed.
   bool turn() noexcept;
   /// Every part is over.
   bool is_done() const noexcept { return is_done_; }
+  /// A function has kept the batch that it was given.
+  bool has_kept() const noexcept { return has_kept_; }
   bool has_failed() const noexcept { return has_failed_; }
+  /// The call ends, for one of these reasons.
+  bool is_over() const noexcept { return is_done_ || has_kept_ || has_failed_; }
   const Status& why() const noexcept { return why_; }
   /// The query that is to fail by that, if it has not failed already; null: none.
   const std::shared_ptr<Query>& failed_query() const noexcept { return failed_query_; }
@@ -52,8 +58,10 @@ class Exchange {
   bool guarded(ExchangePart& part, const Do& something) noexcept;
 
   std::span<ExchangePart> parts_;
+  const Lanes& lanes_;
   bool is_checked_ = false;  // nothing of the parts is touched before
   bool is_done_ = false;
+  bool has_kept_ = false;
   bool has_failed_ = false;
   Status why_;
   std::shared_ptr<Query> failed_query_;

@@ -159,7 +159,7 @@ Status LocalWorker::check_exchange(Exchange& exchange, Wait wait) {
 
 Outcome LocalWorker::exchange(std::span<ExchangePart> parts, Wait wait) {
   const Call call(*this);
-  Exchange exchange(parts);
+  Exchange exchange(parts, lanes_);
   if (Status status = check_exchange(exchange, wait); !status.ok()) return fail(std::move(status));
   in_exchange_ = true;
   const Outcome outcome = run_exchange(exchange, wait);
@@ -180,7 +180,7 @@ Outcome LocalWorker::run_exchange(Exchange& exchange, Wait wait) {
                  : base::kForever;
   for (;;) {
     const Outcome outcome = wait_loop_.wait<WaitLoop::For::condition>(attempt, wait);
-    if (outcome != Outcome::done || exchange.is_done() || exchange.has_failed()) return outcome;
+    if (outcome != Outcome::done || exchange.is_over()) return outcome;
     if (!is_limited) continue;
     const base::Nanoseconds now = context_.now();
     if (now >= end) return Outcome::deadline;
@@ -194,7 +194,10 @@ Outcome LocalWorker::answer_exchange(Exchange& exchange, Outcome outcome) {
       context_.queries.fail(*query, part_failed(number(), exchange.why()));
     return fail(exchange.why());
   }
-  return outcome == Outcome::done && exchange.is_done() ? Outcome::end_of_stream : outcome;
+  if (outcome != Outcome::done) return outcome;
+  return exchange.is_done()    ? Outcome::end_of_stream
+         : exchange.has_kept() ? Outcome::holding
+                               : Outcome::done;
 }
 
 // --- the end of a query

@@ -296,6 +296,35 @@ TEST_P(ExchangeTest, a_batch_that_is_moved_away_is_held_and_the_call_goes_on_whe
   EXPECT_GT(held, 0u);
 }
 
+// What is sent while batches are held would go to overflow, without bound.
+TEST_P(ExchangeTest, while_a_batch_is_kept_nothing_is_produced) {
+  run([&](Worker& worker, const QueryId& query) {
+    const uint32_t w = worker.number();
+    Shuffle shuffle = open(worker, query, w, {w}, {w});
+    uint64_t produced = 0;
+    bool ends = false;
+    const auto produce = [&](const ShuffleSender& sender) {
+      if (ends) return Outcome::end_of_stream;
+      const Outcome outcome = send_row(sender, ++produced);
+      EXPECT_EQ(sender.flush(), Outcome::done);
+      return outcome;
+    };
+    std::vector<Batch> kept;
+    const auto keep = [&](Batch& batch) { kept.push_back(std::move(batch)); };
+    EXPECT_EQ(worker.exchange(shuffle, produce, keep), Outcome::holding);
+    EXPECT_EQ(kept.size(), 1u) << "at once";
+    const uint64_t before = produced;
+    for (int call = 0; call < 3; ++call)
+      EXPECT_EQ(worker.exchange(shuffle, produce, keep), Outcome::holding);
+    EXPECT_EQ(worker.exchange(shuffle, produce, kIgnore, Wait::none()), Outcome::holding);
+    EXPECT_EQ(produced, before);
+    EXPECT_EQ(worker.metrics().bytes_out_overflow, 0u);
+    kept.clear();
+    ends = true;
+    EXPECT_EQ(worker.exchange(shuffle, produce, kIgnore), Outcome::end_of_stream);
+  });
+}
+
 // --- failures
 
 TEST_P(ExchangeTest, a_failed_send_ends_the_query_with_its_cause) {

@@ -620,6 +620,11 @@ TEST_F(LargeRows, stay_to_be_received_where_the_memory_given_is_of_no_use) {
     refused(askew, "aligned to 64 bytes");
     const auto throws = [](size_t, size_t&) -> std::byte* { throw std::bad_alloc(); };
     EXPECT_EQ(receiver.receive_into(batch, throws), Outcome::failed);
+    EXPECT_EQ(receiver.receive_into(batch, nullptr), Outcome::failed);
+    expect_error(receiver.status(), Code::invalid_argument, {"allocate is null"});
+    const auto fails = [](size_t, size_t&) -> std::byte* { throw std::runtime_error("mine"); };
+    EXPECT_THROW((void)receiver.receive_into(batch, fails), std::runtime_error);
+    EXPECT_TRUE(batch.empty());
     OneRow row;
     EXPECT_EQ(receiver.receive_into(batch, row.allocate()), Outcome::done);
     EXPECT_TRUE(std::ranges::equal(batch.bytes(), row_of(1)));

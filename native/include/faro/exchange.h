@@ -31,7 +31,7 @@ struct ExchangePart {
   /// `holding`, which a send may answer, counts as would_wait.
   using Produce = std::function<Outcome(const ShuffleSender& sender)>;
   /// Takes a batch, which is released when it returns, unless it has moved it away: then exchange
-  /// answers holding where it would wait. An exception fails the query, and is thrown on.
+  /// answers holding at once. An exception fails the query, and is thrown on.
   using Consume = std::function<void(Batch& batch)>;
 
   Shuffle* shuffle = nullptr;

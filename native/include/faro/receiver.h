@@ -62,8 +62,10 @@ class ShuffleReceiver {
   /// the caller's, straight from the ring, and stays there: `batch` only refers to it. `allocate`
   /// is called when the first bytes of such a row have come, with its length as its sender says it,
   /// at most row.limit_bytes. Its memory belongs to this worker's receive calls until one of them
-  /// has handed the row out, has answered end_of_stream or failed, or the shuffle is closed. It is
-  /// `failed` also if the memory is null, too little, or not aligned: the row stays to be received.
+  /// has handed the row out, has answered end_of_stream, the query has failed, or the shuffle is
+  /// closed. It is `failed` also if `allocate` is null, or its memory is null, too little, or not
+  /// aligned: the row stays to be received, and memory for the rows of other senders stays in use.
+  /// So it does if `allocate` throws, which is thrown on.
   Outcome receive_into(Batch& batch, const Allocate& allocate, Wait wait = Wait::forever()) const;
 
   /// This receiver needs no more rows (LIMIT, semi-join): its senders drop them from now on, and

@@ -156,8 +156,8 @@ class Worker {
   ///   would_wait     nothing could be done, and Wait::none() was given
   ///   done           with Wait::none(), which makes one turn: something was done. For an event
   ///                  loop, within the turn of arm()
-  ///   holding        it would have to wait, but the worker holds batches, such as `consume` has
-  ///                  moved away
+  ///   holding        `consume` has moved a batch away; or it would have to send or to wait, but
+  ///                  the worker holds batches: release or detach them
   ///   failed         see status(). The query has failed; or the call was refused: wrong_state
   ///                  (called by a function of exchange; of another thread; a function is missing,
   ///                  or is there for a side in which the worker takes no part), closed,

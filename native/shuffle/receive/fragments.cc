@@ -24,6 +24,8 @@ std::byte* RowMemory::take(uint64_t bytes) {
   try {
     memory = allocate_(bytes, room);
   } catch (const std::bad_alloc&) {
+  } catch (...) {
+    thrown_ = std::current_exception();
   }
   if (memory == nullptr) {
     refusal_ =

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 
 #include "faro/status.h"
@@ -19,16 +20,23 @@ class RowMemory {
   using Allocate = std::function<std::byte*(size_t bytes, size_t& room)>;
   static constexpr size_t kAlignment = 64;
 
-  explicit RowMemory(const Allocate& allocate) : allocate_(allocate) {}
+  explicit RowMemory(const Allocate& allocate) : allocate_(allocate) {
+    if (allocate == nullptr) refusal_ = Status(Code::invalid_argument, "allocate is null");
+  }
 
   /// Memory for a row; null, and `refusal` says why, if what the engine gives is of no use.
   std::byte* take(uint64_t bytes);
   /// Ok: take has refused nothing.
   const Status& refusal() const noexcept { return refusal_; }
+  /// Throws what the engine has thrown, if it has.
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
 
  private:
   const Allocate& allocate_;
   Status refusal_;
+  std::exception_ptr thrown_;
 };
 
 /// Threads: the worker.

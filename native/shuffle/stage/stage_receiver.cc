@@ -38,8 +38,10 @@ Outcome StageReceiver::receive(Batch& batch, const uint32_t* only_sender, Wait w
   batch.release();
   std::optional<RowMemory> into;
   if (allocate != nullptr) into.emplace(*allocate);
-  return wait_loop_.operate(
+  const Outcome outcome = wait_loop_.operate(
       side_, [&] { return attempt(batch, only_sender, into ? &*into : nullptr); }, wait);
+  if (into) into->rethrow();
+  return outcome;
 }
 
 Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMemory* into) {
@@ -54,8 +56,9 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMem
     }
     only = &inbox_.queue(senders[*only_sender]);
   }
-  FrameNode* const node = next_frame(only, into);
-  if (into != nullptr && !into->refusal().ok()) {
+  const auto is_refused = [&] { return into != nullptr && !into->refusal().ok(); };
+  FrameNode* const node = is_refused() ? nullptr : next_frame(only, into);
+  if (is_refused()) {
     return side_.fail(into->refusal().code(), "stage {}: {}", inbox_.stage(),
                       into->refusal().message());
   }

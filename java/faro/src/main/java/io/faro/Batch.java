@@ -264,8 +264,9 @@ public final class Batch implements AutoCloseable {
 
   /**
    * Keeps the batch beyond the function that {@link Worker#exchange} has given it to. Release it
-   * later; then exchange may use it again. As long as it is held, and not {@link #detach detached},
-   * exchange answers {@link Outcome#HOLDING} where it would wait.
+   * later; then exchange may use it again. Unless it is {@link #detach detached}, exchange answers
+   * {@link Outcome#HOLDING} at once; as long as it is held, it sends nothing, and answers so where
+   * it would wait.
    */
   public void keep() {
     owner.enter();
@@ -277,6 +278,11 @@ public final class Batch implements AutoCloseable {
 
   boolean isKept() {
     return isKept;
+  }
+
+  /** Whether it has rows that are not detached. */
+  boolean isHeld() {
+    return address != 0 && !isDetached;
   }
 
   /** The receiver that fills this batch. */

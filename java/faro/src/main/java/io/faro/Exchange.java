@@ -11,6 +11,7 @@ final class Exchange {
   private final List<ExchangePart> parts;
   private ExchangePart inFunction; // of which a function is called; null: none is
   private boolean isDone;
+  private boolean hasKept; // a function has kept the batch that it was given
 
   /** Checks all parts before anything is done. */
   Exchange(Worker worker, List<ExchangePart> parts) {
@@ -57,6 +58,9 @@ final class Exchange {
         if (outcome != Outcome.DONE || isDone) {
           return isDone ? Outcome.END_OF_STREAM : outcome;
         }
+        if (hasKept) {
+          return Outcome.HOLDING;
+        }
         if (rest.nanos() == 0) {
           return wait.isNone() ? Outcome.DONE : Outcome.DEADLINE;
         }
@@ -73,11 +77,28 @@ final class Exchange {
     }
   }
 
-  /** Takes what has come, and sends what there is room for. Whether it has done anything. */
+  void keeps() {
+    hasKept = true;
+  }
+
+  boolean hasKept() {
+    return hasKept;
+  }
+
+  /**
+   * Takes what has come, and sends what there is room for; but nothing while batches are kept: it
+   * would go to overflow, without bound. Whether it has done anything.
+   */
   private boolean turn() {
     boolean any = false;
     for (ExchangePart part : parts) {
       any |= part.take(this);
+      if (hasKept) {
+        return true;
+      }
+    }
+    if (parts.stream().anyMatch(ExchangePart::holds)) {
+      return any;
     }
     for (ExchangePart part : parts) {
       any |= part.send(this);

@@ -121,6 +121,11 @@ public final class ExchangePart {
     return hasEnded && hasSent();
   }
 
+  /** Whether {@code consume} has kept batches that are still held. */
+  boolean holds() {
+    return intake != null && shuffle.receiver().holdsBatchOfExchange();
+  }
+
   /** Takes the first batches that have come. Whether there was anything. */
   boolean take(Exchange exchange) {
     for (int taken = 0; taken < BATCHES_AT_ONCE && !hasEnded; taken++) {
@@ -133,8 +138,12 @@ public final class ExchangePart {
         return taken > 0; // WOULD_WAIT, or HOLDING because of batches that were kept
       }
       exchange.enterFunctionOf(this);
-      intake.use();
+      boolean isKept = intake.use();
       exchange.leaveFunction();
+      if (isKept) {
+        exchange.keeps();
+        return true;
+      }
     }
     return !hasEnded;
   }
@@ -174,8 +183,8 @@ public final class ExchangePart {
     /** Takes the next batch; never waits. */
     Outcome next();
 
-    /** Gives it to {@code consume}. */
-    void use();
+    /** Gives it to {@code consume}. Whether that has kept it. */
+    boolean use();
   }
 
   private static final class BatchIntake implements Intake {
@@ -196,11 +205,12 @@ public final class ExchangePart {
     }
 
     @Override
-    public void use() {
+    public boolean use() {
       consume.accept(batch);
       if (!batch.isKept()) {
         batch.release();
       }
+      return batch.isHeld();
     }
   }
 
@@ -219,8 +229,9 @@ public final class ExchangePart {
     }
 
     @Override
-    public void use() {
+    public boolean use() {
       shuffle.receiver().drainBatch(consume);
+      return false;
     }
   }
 }

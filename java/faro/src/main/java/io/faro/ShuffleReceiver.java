@@ -183,6 +183,11 @@ public final class ShuffleReceiver {
     return batch;
   }
 
+  /** Whether one that was kept still lies in its ring. */
+  boolean holdsBatchOfExchange() {
+    return batchesOfExchange.stream().anyMatch(Batch::isHeld);
+  }
+
   Shuffle shuffle() {
     return shuffle;
   }

@@ -209,8 +209,8 @@ public final class Worker {
    *     batch -> use(batch));
    * }</pre>
    *
-   * @return END_OF_STREAM: all was sent, finished and received; HOLDING: it would have to wait, but
-   *     the worker holds batches, such as {@code consume} has kept. Then the same call goes on
+   * @return END_OF_STREAM: all was sent, finished and received; HOLDING: {@code consume} has
+   *     kept a batch, or it would have to wait while some are held. Then the same call goes on
    * @throws FaroException if the query has failed; or the call was refused: {@link
    *     Code#WRONG_STATE} (called by a function of exchange; a function is missing, or is there for
    *     a side in which the worker takes no part), {@link Code#CLOSED}, {@link

@@ -367,6 +367,43 @@ class WorkerExchangeTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"tcp", "shm"})
+  void whileABatchIsKeptNothingIsProduced(String transport) throws Exception {
+    run(transport, (worker, query) -> {
+      int[] produced = {0};
+      boolean[] ends = {false};
+      Function<ShuffleSender, Outcome> produce = sender -> {
+        if (ends[0]) {
+          return Outcome.END_OF_STREAM;
+        }
+        produced[0]++;
+        Outcome outcome = sender.longs().send(0, produced[0], Wait.NONE);
+        sender.flush();
+        return outcome;
+      };
+      List<Batch> kept = new ArrayList<>();
+      int self = worker.number();
+      ShuffleSpec ofItself = new ShuffleSpec(query, self, Long.BYTES).withSenders(self).withReceivers(self);
+      try (Shuffle shuffle = worker.openShuffle(ofItself)) {
+        Consumer<Batch> keep = batch -> {
+          batch.keep();
+          kept.add(batch);
+        };
+        assertEquals(Outcome.HOLDING, worker.exchange(shuffle, produce, keep));
+        assertEquals(1, kept.size(), "at once");
+        int before = produced[0];
+        for (int call = 0; call < 3; call++) {
+          assertEquals(Outcome.HOLDING, worker.exchange(shuffle, produce, keep));
+        }
+        assertEquals(before, produced[0]);
+        kept.forEach(Batch::release);
+        ends[0] = true;
+        assertEnds(worker.exchange(shuffle, produce, batch -> {}));
+      }
+    });
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"tcp", "shm"})
   void anInterruptEndsTheCallAndTheSameCallGoesOn(String transport) throws Exception {
     AtomicInteger interrupted = new AtomicInteger();
     run(transport, (worker, query) -> {
