@@ -120,7 +120,8 @@ inline Claim Producer::claim(uint32_t least, uint32_t most) noexcept {
     const uint32_t to_end = ring_bytes_ - offset;
     const bool pad = to_end < wanted;
     const uint64_t needed = pad ? uint64_t{to_end} + wanted : wanted;
-    if (limit_ - end_ < needed) {
+    const uint64_t full = wire::padded(most) < to_end ? wire::padded(most) : to_end;
+    if (limit_ - end_ < (pad ? needed : full)) {
       refresh_limit();
       if (broken_ || limit_ - end_ < needed) return {};
     }

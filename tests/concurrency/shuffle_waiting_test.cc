@@ -416,5 +416,41 @@ TEST_F(ShuffleApi, full_frames_of_wide_rows_reach_the_threshold) {
   EXPECT_EQ(frames, 1 + 2u) << "OPEN and the rows";
 }
 
+// A flush leaves the frames behind it askew in the ring: one ends short at its end. If that waited for the threshold, the
+// next one, at the start, would end where the two reach it, and so in every lap.
+TEST_F(ShuffleApi,
+       a_frame_that_a_flush_cuts_short_makes_others_short_only_until_the_end_of_the_ring) {
+  const QueryId id =
+      open_and_begin(1, {{"ring.bytes", "32 KiB"}, {"transfer.threshold_bytes", "16 KiB"}});
+  Shuffle shuffle = open_shuffle(worker(), spec(id, 0, 8));
+  const auto transfers = [&] {
+    uint64_t started = 0;
+    for (const LaneMetrics& lane : session().metrics().lanes) started += lane.transfers;
+    return started;
+  };
+  Batch batch;
+  std::vector<uint32_t> frames;
+  uint64_t seen = 0;
+  const auto take = [&] {
+    if (transfers() == seen) return;
+    seen = transfers();
+    ASSERT_EQ(shuffle.receiver()->receive(batch, Wait::none()), Outcome::done);
+    frames.push_back(batch.row_count());
+    batch.release();
+  };
+  for (int row = 0; row < 640; ++row)
+    ASSERT_EQ(shuffle.sender()->send(0, filled(8, row), Wait::none()), Outcome::done);
+  ASSERT_EQ(shuffle.sender()->flush(), Outcome::done);
+  take();
+  for (int row = 0; row < 20'000; ++row) {
+    ASSERT_EQ(shuffle.sender()->send(0, filled(8, row), Wait::none()), Outcome::done)
+        << row << " after " << testing::PrintToString(frames);
+    take();
+  }
+  ASSERT_GE(frames.size(), 8u);
+  EXPECT_EQ(frames[0], 640u);
+  for (size_t frame = 3; frame < frames.size(); ++frame) EXPECT_EQ(frames[frame], 2046u) << frame;
+}
+
 }  // namespace
 }  // namespace faro::test

@@ -17,6 +17,17 @@ using counters::count;
 using wire::FrameHeader;
 using wire::FrameKind;
 
+namespace {
+
+// Whether a frame that ends there is the last before the end of the ring. The next one, at its start, can be a full one if
+// nothing is pending, and so can those behind it: a frame that was cut short, by a flush, makes others short only until here.
+bool is_last(const transport::Outgoing& ring, const std::byte* end) noexcept {
+  const std::span<const std::byte> memory = ring.memory();
+  return memory.data() + memory.size() - end < static_cast<ptrdiff_t>(ring.frame_limit() / 2);
+}
+
+}  // namespace
+
 void Destination::write_length(size_t bytes) noexcept {
   const auto length = static_cast<wire::RowLength>(bytes);
   std::memcpy(cursor_.at, &length, sizeof length);
@@ -93,10 +104,11 @@ void Lane::close() {
   const uint32_t rows = to.rows_in(payload);
   wire::store_header(begin_, {length, FrameKind::data, 0, to.stage.slot, rows, 0});
   std::unique_ptr<QueuedFrame> queued = std::move(in_overflow_);
+  const std::byte* const end = begin_ + wire::padded(length);
   forget_frame();
   to.sent.add(rows, payload);
   count(lanes_.worker_.counters.rows_sent, rows);
-  if (queued == nullptr) return commit(length);
+  if (queued == nullptr) return commit(length, end);
   queued->row_count = rows;
   queued->payload_bytes = payload;
   lanes_.worker_.overflow.shrink(queued->stored, length);
@@ -267,7 +279,7 @@ Outcome Lane::send_control(Destination& to, FrameKind kind, const std::string& p
     if (place.bytes != 0) {
       wire::store_header(place.data, {length, kind, 0, to.stage.slot, 0, 0});
       std::memcpy(place.data + sizeof(FrameHeader), payload.data(), payload.size());
-      commit(length);
+      commit(length, place.data + wire::padded(length));
       return Outcome::done;
     }
     if (!lanes_.holds_batches()) {
@@ -296,15 +308,16 @@ transport::Claim Lane::claim(uint32_t least_bytes, uint32_t most_bytes) {
   }
 }
 
-// The claimed space holds a frame of `length` bytes. A transfer starts if the threshold is reached.
-void Lane::commit(uint32_t length) {
+// The claimed space holds a frame of `length` bytes, which ends at `end`. A transfer starts if the threshold is reached, or
+// nearly, or the ring's end is.
+void Lane::commit(uint32_t length, const std::byte* end) {
   ring_->commit(length);
-  // A transfer starts a little below the threshold, too. What is missing may be less than the next row needs, or room
-  // for a frame of a single row: full frames with rows of 100 bytes leave up to 64 bytes of the 16 KiB missing.
+  // What is missing may be less than the next row needs, or room for a frame of a single row: full frames with rows of 100
+  // bytes leave up to 64 bytes of the 16 KiB missing.
   const uint32_t frame = ring_->frame_limit();
   const uint64_t threshold = lanes_.worker_.settings.threshold_bytes;
   const uint64_t missing = threshold >= frame ? frame / 8 : 0;
-  if (ring_->pending_bytes() + missing >= threshold) {
+  if (ring_->pending_bytes() + missing >= threshold || is_last(*ring_, end)) {
     ring_->post_soon();
   } else {
     lanes_.list(*this);

@@ -183,7 +183,7 @@ class Lane {
   Outcome announce(Destination& to);
   Outcome send_control(Destination& to, wire::FrameKind kind, const std::string& payload);
   transport::Claim claim(uint32_t least_bytes, uint32_t most_bytes);
-  void commit(uint32_t length);
+  void commit(uint32_t length, const std::byte* end);
 
   void enqueue(std::unique_ptr<QueuedFrame> frame);
   bool send_first_queued();
