@@ -11,6 +11,7 @@
 #include "ring/layout.h"
 #include "ring/ready_set.h"
 #include "session/resources.h"
+#include "session/topology.h"
 #include "shuffle/receive/inbox.h"
 #include "shuffle/receive/received_frames.h"
 #include "shuffle/send/lane.h"
@@ -29,14 +30,6 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   const base::Settings& settings = input.settings;
   const transport::shm::ShmTransport shm;
   const transport::tcp::TcpTransport tcp;
-  const auto layout = [&settings](uint32_t from, uint32_t to) {
-    ring::Layout made;
-    made.sender_workers = settings.workers_per_node[from];
-    made.receiver_workers = settings.workers_per_node[to];
-    made.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
-    made.ring_bytes = static_cast<uint32_t>(settings.ring_bytes);
-    return made;
-  };
 
   NodePlan plan;
   const uint64_t workers = settings.workers_per_node[node];
@@ -44,8 +37,8 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   uint32_t ready_groups = 0;  // per worker
   for (uint32_t peer = 0; peer < settings.node_count(); ++peer) {
     all_workers += settings.workers_per_node[peer];
-    const ring::Layout outgoing = layout(node, peer);
-    const ring::Layout incoming = layout(peer, node);
+    const ring::Layout outgoing = session::rings_between(settings, node, peer);
+    const ring::Layout incoming = session::rings_between(settings, peer, node);
     plan.state_bytes += session::lane_state_bytes(settings, outgoing, incoming);
     plan.frame_bytes += incoming.ring_count() * ring::Consumer::kTracked * sizes.per_frame;
     ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /

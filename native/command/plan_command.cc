@@ -20,6 +20,7 @@
 #include "command/subcommand.h"
 #include "command/text.h"
 #include "links/limits.h"
+#include "session/topology.h"
 #include "transport/plugin/plugin_loader.h"
 
 namespace faro::command {
@@ -223,7 +224,8 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   fmt::print("{} × {}, {} per machine; a lane of {} × {}\n\n",
              counted(settings.node_count(), "node"), workers_text(settings),
              counted(input.nodes_per_host, "node"), settings.rings_per_lane,
-             exact_bytes_text(settings.ring_bytes));
+             exact_bytes_text(
+                 session::rings_between(settings, plan.largest(), plan.largest()).ring_bytes));
 
   Table memory("lrrl");
   memory.add({"rings alone", "per node", "cluster", ""});

@@ -34,12 +34,14 @@ std::vector<uint32_t> Topology::default_workers() const {
   return workers;
 }
 
-ring::Layout Topology::layout(uint32_t from, uint32_t to) const {
+ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to) {
   ring::Layout rings;
-  rings.sender_workers = settings_.workers_per_node[from];
-  rings.receiver_workers = settings_.workers_per_node[to];
-  rings.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
-  rings.ring_bytes = static_cast<uint32_t>(settings_.ring_bytes);
+  rings.sender_workers = settings.workers_per_node[from];
+  rings.receiver_workers = settings.workers_per_node[to];
+  rings.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
+  const bool is_lone = rings.sender_workers == 1 && rings.receiver_workers == 1;
+  rings.ring_bytes =
+      static_cast<uint32_t>(is_lone ? settings.lone_ring_bytes : settings.ring_bytes);
   return rings;
 }
 

@@ -27,6 +27,10 @@ const std::string& own_address(const base::Settings& settings);
 /// Its entry in cluster.nodes leaves the port to the system.
 bool has_any_port(const std::string& address);
 
+/// The rings from one node to another, or to itself. Those of a link whose peer does not offer wire::kLoneLanes have
+/// ring.bytes, whatever this says.
+ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to);
+
 /// Threads: any, once the session is open. Before that the opening thread.
 class Topology {
  public:
@@ -45,8 +49,8 @@ class Topology {
   std::vector<uint32_t> default_workers() const;
 
   /// Rings from this node to `node`, and back.
-  ring::Layout outgoing(uint32_t node) const { return layout(self_, node); }
-  ring::Layout incoming(uint32_t node) const { return layout(node, self_); }
+  ring::Layout outgoing(uint32_t node) const { return rings_between(settings_, self_, node); }
+  ring::Layout incoming(uint32_t node) const { return rings_between(settings_, node, self_); }
 
   /// This node dials that one, not the other way round.
   bool dials(uint32_t node) const { return node < self_; }
@@ -55,8 +59,6 @@ class Topology {
   void describe(uint32_t node, const std::string& address);
 
  private:
-  ring::Layout layout(uint32_t from, uint32_t to) const;
-
   const base::Settings& settings_;
   const uint32_t self_;
   uint32_t worker_count_ = 0;

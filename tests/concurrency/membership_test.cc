@@ -45,6 +45,34 @@ TEST_P(MembershipOver, nodes_are_found_by_name) {
   OpenCluster cluster(plan);
 }
 
+size_t ring_bytes(session::Membership& from, uint32_t to) {
+  const size_t bytes = from.link(to)->outgoing(0).memory().size();
+  EXPECT_EQ(from.link(to)->incoming(0).memory().size(), bytes);
+  return bytes;
+}
+
+// Which nodes leave ring.bytes as it is; the others set it to what it is by default, and offer no such rings.
+TEST_P(MembershipOver, links_with_one_lane_each_way_have_larger_rings_if_both_nodes_offer_them) {
+  for (const uint32_t unset : {3u, 2u, 0u}) {
+    ClusterPlan plan(3, {{"transport", GetParam()}, {"cluster.workers", "1,1,2"}});
+    plan.amend([unset](uint32_t node, Config& config) {
+      ASSERT_TRUE(config.set("ring.bytes", "32 KiB", node < unset ? "default" : "set").ok());
+    });
+    OpenCluster cluster(plan);
+    EXPECT_EQ(ring_bytes(cluster[0], 1), unset >= 2 ? 65536u : 32768u);
+    EXPECT_EQ(ring_bytes(cluster[1], 0), unset >= 2 ? 65536u : 32768u);
+    EXPECT_EQ(ring_bytes(cluster[0], 2), 32768u) << "two lanes each way";
+    EXPECT_EQ(ring_bytes(cluster[2], 1), 32768u) << "two lanes each way";
+  }
+  ClusterPlan plan(2, {{"transport", GetParam()}});
+  plan.amend([](uint32_t node, Config& config) {
+    ASSERT_TRUE(config.set("ring.bytes", "32 KiB", node == 0 ? "default" : "set").ok());
+  });
+  OpenCluster cluster(plan);
+  EXPECT_EQ(ring_bytes(cluster[0], 1), 32768u) << "the other one offers none";
+  EXPECT_EQ(ring_bytes(cluster[1], 0), 32768u);
+}
+
 // A frame from every worker to every worker, by way of the ready sets, checked for its origin.
 TEST_P(MembershipOver, links_carry_frames_between_all_workers) {
   constexpr uint32_t kNodes = 3;

@@ -452,5 +452,28 @@ TEST_F(ShuffleApi,
   for (size_t frame = 3; frame < frames.size(); ++frame) EXPECT_EQ(frames[frame], 2046u) << frame;
 }
 
+// Worker 0 has larger rings to itself than to the workers of the other node. A single row takes a quarter of the smaller ones
+// at most in all of them.
+TEST_F(ShuffleApi, a_row_goes_in_as_many_frames_to_receivers_with_larger_rings_as_to_others) {
+  cluster_ = std::make_unique<SessionCluster>(
+      2, SettingList{{"transport", "tcp"}, {"cluster.workers", "1,2"}});
+  ASSERT_TRUE(is_ok(cluster_->status()));
+  const QueryId id = session().begin_query();
+  std::vector<Shuffle> shuffles;
+  for (uint32_t w = 0; w < 3; ++w) shuffles.push_back(open_shuffle(worker(w), spec(id, 0, 12'000)));
+  for (int row = 0; row < 2; ++row) {  // the rings have room for them
+    ASSERT_EQ(shuffles[0].sender()->broadcast(filled(12'000, row)), Outcome::done);
+    for (Shuffle& shuffle : shuffles) {
+      Batch batch;
+      ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+      EXPECT_EQ(batch.row_count(), 1u);
+    }
+  }
+  for (const LaneMetrics& lane : session().metrics().lanes) {
+    if (lane.sender != 0 || lane.frames_sent == 0) continue;
+    EXPECT_EQ(lane.frames_sent, 1 + 2 * 2u) << "OPEN and the rows, to worker " << lane.receiver;
+  }
+}
+
 }  // namespace
 }  // namespace faro::test

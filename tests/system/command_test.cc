@@ -489,6 +489,19 @@ TEST(FaroPlan, agrees_with_the_numbers_of_the_design) {
   EXPECT_EQ(large["cluster"]["outgoing_ring_bytes"], uint64_t{166094438400});
 }
 
+TEST(FaroPlan, counts_the_larger_rings_of_links_with_one_lane_each_way) {
+  const auto ring_bytes = [](const json& plan) {
+    return plan["node"]["outgoing_ring_bytes"].get<uint64_t>();
+  };
+  const json usual = parse(run_faro({"plan", "--nodes", "4", "--workers", "1", "--json"}));
+  EXPECT_EQ(ring_bytes(usual), 3u * 2 * (64 << 10));
+  EXPECT_EQ(usual["node"]["local_ring_bytes"], 2u * (64 << 10));
+  EXPECT_GE(usual["node"]["tcp_bytes"], 2 * ring_bytes(usual));
+  const json set = parse(
+      run_faro({"plan", "--nodes", "4", "--workers", "1", "--set", "ring.bytes=32 KiB", "--json"}));
+  EXPECT_EQ(ring_bytes(set), 3u * 2 * (32 << 10));
+}
+
 TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
   const json tcp = parse(run_faro({"plan", "--nodes", "8", "--workers", "2", "--json"}));
   const json shm = parse(

@@ -53,6 +53,19 @@ TEST(Settings, a_threshold_that_was_set_does_not_follow_and_is_refused_by_name_a
   }
 }
 
+TEST(Settings, rings_of_a_link_with_one_lane_each_way_are_twice_as_large_unless_ring_bytes_is_set) {
+  const auto lone_ring_bytes = [](const Config& config) {
+    const auto settings = base::Settings::resolve(config);
+    EXPECT_TRUE(settings.ok()) << settings.status().to_string();
+    return settings.ok() ? settings->lone_ring_bytes : 0;
+  };
+  Config config;
+  ASSERT_TRUE(config.set("cluster.nodes", "127.0.0.1:0").ok());
+  EXPECT_EQ(lone_ring_bytes(config), 65536u);
+  EXPECT_EQ(lone_ring_bytes(config_with_ring("32 KiB")), 32768u);
+  EXPECT_EQ(lone_ring_bytes(config_with_ring("4 KiB")), 4096u);
+}
+
 // 4.096 us * 2^timeout, and as often again as verbs.retry_count says.
 TEST(Settings, a_device_gives_up_within_the_liveness_limit_unless_its_timeout_is_set) {
   constexpr const char* kTimeout = "verbs.timeout";

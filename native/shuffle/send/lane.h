@@ -169,8 +169,9 @@ class Lane {
  private:
   friend class Lanes;
 
+  uint32_t frame_limit() const noexcept;
   uint32_t payload_limit() const noexcept {
-    return ring_->frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
+    return frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
   }
 
   Outcome make_room_in_ring(Destination& to, uint32_t bytes);

@@ -78,7 +78,10 @@ public enum Setting {
    * ends support it; otherwise tcp).
    */
   TRANSPORT("transport", "auto"),
-  /** Size of a ring; a power of two. A frame takes at most half of it. */
+  /**
+   * Size of a ring; a power of two. A frame takes at most half of it. Unless it is set, the rings
+   * of a link with one lane each way (both nodes have one worker) have twice as much.
+   */
   RING_BYTES("ring.bytes", "32768"),
   /** Number of rings per lane. The shuffles of a query are spread over them by stage. */
   RING_PER_LANE("ring.per_lane", "2"),
