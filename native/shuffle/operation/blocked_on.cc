@@ -135,11 +135,13 @@ void BlockedOn::publish_slot(uint32_t slot, Met& met) noexcept {
   file.wait(worker_.local_index, slot).store(met.wait);
 }
 
-std::shared_ptr<BlockedCounts> BlockedOn::count() noexcept {
+void BlockedOn::count() noexcept {
+  if (last_.shuffle != nullptr) counters::count((last_.shuffle->*last_.side).calls);
+}
+
+std::shared_ptr<BlockedCounts> BlockedOn::shared_counts() noexcept {
   if (last_.shuffle == nullptr) return nullptr;
-  BlockedCounts& blocked = last_.shuffle->*last_.side;
-  counters::count(blocked.calls);
-  return {last_.shuffle->shared_from_this(), &blocked};
+  return {last_.shuffle->shared_from_this(), &(last_.shuffle->*last_.side)};
 }
 
 void BlockedOn::withdraw() noexcept {

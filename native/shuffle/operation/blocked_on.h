@@ -89,8 +89,9 @@ class BlockedOn {
   bool is_published() const noexcept { return published_; }
 
   /// Counts once more that the shuffle is blocked that was tried last, also by the condition that the worker waits for.
-  /// Returns where the time of it counts; null if it was no shuffle.
-  std::shared_ptr<BlockedCounts> count() noexcept;
+  void count() noexcept;
+  /// Where the time of it counts; null if it was no shuffle.
+  std::shared_ptr<BlockedCounts> shared_counts() noexcept;
   /// Where that is.
   const BlockedCounts* counts() const noexcept {
     return last_.shuffle == nullptr ? nullptr : &(last_.shuffle->*last_.side);

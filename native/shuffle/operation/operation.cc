@@ -58,7 +58,8 @@ void Operation::go_on_blocked(base::Nanoseconds now) noexcept {
 
 void Operation::begin_blocked(base::Nanoseconds now) noexcept {
   end_blocked();
-  blocked_ = blocked_on_.count();
+  blocked_on_.count();
+  blocked_ = blocked_on_.shared_counts();
   blocked_since_ = now;
 }
 

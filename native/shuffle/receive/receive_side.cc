@@ -73,6 +73,7 @@ InRing* ReceiveSide::marked(uint32_t number) const noexcept {
 }
 
 bool ReceiveSide::poll() {
+  has_polled_ = true;
   bool any = false;
   const size_t backlog = backlog_.size();  // those added while visiting are for the next time
   ready_.take([&](uint32_t number) {

@@ -33,6 +33,9 @@ class ReceiveSide {
   /// Takes what has arrived in all rings that may have something. Returns whether anything had.
   /// Throws: std::bad_alloc; a frame that there was no memory for waits in its ring.
   bool poll();
+  /// An attempt begins; whether it has polled. What a poll finds that comes later belongs to the next attempt.
+  void begin_attempt() noexcept { has_polled_ = false; }
+  bool has_polled() const noexcept { return has_polled_; }
   /// Tells senders what was released.
   void tell_releases() { frames_.tell_releases(); }
 
@@ -79,6 +82,7 @@ class ReceiveSide {
   size_t ring_count_ = 0;
   std::vector<InRing*> backlog_;  // rings that may have more than was taken
   bool lacked_memory_ = false;    // for the node of a frame
+  bool has_polled_ = false;       // since the attempt began
   ReceivedFrames frames_;
   Inboxes inboxes_;
   StageAgreement agreement_;

@@ -33,11 +33,13 @@ constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
 // `would_wait`: and so the run answers, unless something has arrived.
 bool WaitLoop::look_for_others(bool would_wait) {
   const base::Nanoseconds now = worker_.now();
+  bool is_read = false;
   if (network_had_data_ || now - network_polled_at_ >= kNetworkPollInterval) {
     network_polled_at_ = now;
-    network_had_data_ = worker_.network.poll();
+    is_read = network_had_data_ = worker_.network.poll();
   }
-  const bool arrived = receive_side_.poll();
+  // An attempt that wants rows has looked at the rings itself, and found none of its own.
+  const bool arrived = (is_read || !receive_side_.has_polled()) && receive_side_.poll();
   send_queued();
   const base::Nanoseconds since = operation_.stalled_since();
   if (since == 0) {

@@ -58,6 +58,7 @@ class WaitLoop {
   template <For what = For::rows, typename Attempt>
   Outcome run(Attempt&& attempt) {
     Outcome outcome;
+    receive_side_.begin_attempt();
     try {
       outcome = attempt();
       if (outcome == Outcome::would_wait) {
