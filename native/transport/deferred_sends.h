@@ -30,8 +30,9 @@ class DeferredSends {
   };
 
   /// The longest that data waits while workers read, send or wait at all. Short compared with what a user
-  /// notices, long compared with the time in which a busy worker fills its rings.
-  static constexpr base::Nanoseconds kLimit = 100'000;
+  /// notices, long compared with the time in which a busy worker fills its rings, and less than half the timer,
+  /// by which that tells what was forgotten.
+  static constexpr base::Nanoseconds kLimit = 300'000;
   /// The longest that data waits at all, and so how long a peer waits for a worker that computes. Each
   /// expiry wakes the network thread. While the timer finds that the workers flush by themselves it doubles
   /// its time, up to kLongestTimer.

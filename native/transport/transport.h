@@ -66,7 +66,7 @@ class Outgoing {
 
   /// Starts the transfer of everything committed, but not urgently: the transport may wait for more
   /// to send along. It sends at the latest on Transport::flush, a `post` to the same node, a claim
-  /// that finds no space, or after 100 µs while workers make calls and some milliseconds while
+  /// that finds no space, or after 300 µs while workers make calls and some milliseconds while
   /// they do not, so that a worker that computes for a long time does not keep its peers waiting.
   virtual void post_soon() { post(); }
 

@@ -25,16 +25,20 @@ constexpr base::Nanoseconds kLongWait = 500'000;
 // With the defaults a ring then moves on by 2 MiB a second. Rows that are spilled late are so after as long.
 constexpr base::Nanoseconds kDrainDelayGrowth = 16;
 
-// A worker with nothing to do looks at the sockets again after so long (a system call each time).
+// A worker with nothing to do looks at the sockets again after so long (a system call each time); one that has moved rows
+// since it last looked in vain, and has others to move, need not look so often.
 constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
+constexpr base::Nanoseconds kBusyNetworkPollInterval = 20'000;
 
 }  // namespace
 
 // `would_wait`: and so the run answers, unless something has arrived.
 bool WaitLoop::look_for_others(bool would_wait) {
   const base::Nanoseconds now = worker_.now();
+  const bool is_busy = operation_.stalled_since() == 0;
+  const base::Nanoseconds interval = is_busy ? kBusyNetworkPollInterval : kNetworkPollInterval;
   bool is_read = false;
-  if (network_had_data_ || now - network_polled_at_ >= kNetworkPollInterval) {
+  if (network_had_data_ || now - network_polled_at_ >= interval) {
     network_polled_at_ = now;
     is_read = network_had_data_ = worker_.network.poll();
   }
