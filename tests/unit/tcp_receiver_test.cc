@@ -1,5 +1,6 @@
 // Who reads the data connections: workers that look, the network thread while one sleeps.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <vector>
@@ -31,11 +32,12 @@ class TcpReceiverTest : public TcpEnd {
     for (int round = 0; round < 20; ++round) any |= reactor_.run_once(1);
     return any;
   }
-  int frames() {
+  int frames() { return frames_of(*link_); }
+  static int frames_of(transport::DataLink& link) {
     int count = 0;
     transport::FrameView view;
-    while (link_->incoming(0).next(view) == ring::Next::frame) {
-      link_->incoming(0).release(view.token);
+    while (link.incoming(0).next(view) == ring::Next::frame) {
+      link.incoming(0).release(view.token);
       ++count;
     }
     return count;
@@ -63,6 +65,29 @@ TEST_F(TcpReceiverTest, a_worker_that_looks_reads_without_the_network_thread) {
   peer_sends();
   EXPECT_TRUE(look());
   EXPECT_EQ(frames(), 1);
+  EXPECT_FALSE(transport_.poll());
+}
+
+TEST_F(TcpReceiverTest, a_look_reads_one_connection_and_the_next_look_another) {
+  const auto other_ready = std::move(ready_set_);
+  const base::UniqueFd other_raw = std::move(raw_);
+  const std::unique_ptr<transport::DataLink> other = std::move(link_);
+  const int other_mine = mine_;
+  connect({1, 1, 1, 4096});
+  network_thread();
+  EXPECT_FALSE(transport_.poll());
+  peer_sends();
+  const std::vector<std::byte> bytes = written_frame(0, 0, kFrame);
+  ASSERT_EQ(send(other_raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+  for (const int fd : {mine_, other_mine}) {
+    pollfd arrived{fd, POLLIN, 0};
+    ASSERT_EQ(::poll(&arrived, 1, 10'000), 1);
+  }
+  EXPECT_TRUE(transport_.poll());
+  EXPECT_EQ(frames() + frames_of(*other), 1);
+  EXPECT_TRUE(transport_.poll());
+  EXPECT_EQ(frames() + frames_of(*other), 1);
   EXPECT_FALSE(transport_.poll());
 }
 

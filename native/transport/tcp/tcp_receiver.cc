@@ -11,6 +11,12 @@
 #include "transport/tcp/tcp_link.h"
 
 namespace faro::transport::tcp {
+namespace {
+
+// It reads for workers that sleep: what comes on as many links may wake them together.
+constexpr size_t kLinksOfNetworkThread = 32;
+
+}  // namespace
 
 TcpReceiver::~TcpReceiver() {
   if (reactor_ != nullptr) reactor_->remove(gate_epoll_.get());
@@ -27,7 +33,7 @@ Status TcpReceiver::open(Reactor& reactor) {
   }
   FARO_RETURN_IF_ERROR(reactor.add(gate_epoll_.get(), EPOLLIN, [this](uint32_t) {
     // A worker is reading: it takes everything, or the level wakes this thread again.
-    if (!read()) sched_yield();
+    if (!read(kLinksOfNetworkThread)) sched_yield();
   }));
   reactor_ = &reactor;
   open_.store(true, std::memory_order_release);
@@ -59,14 +65,14 @@ bool TcpReceiver::poll() noexcept {
     std::lock_guard lock(gate_mutex_);
     if (sleeping_.load(std::memory_order_relaxed) == 0) arm_locked(false);
   }
-  return read();
+  return read(1);
 }
 
-bool TcpReceiver::read() noexcept {
+// The kernel's list of what can be read goes round, so every link gets its turn.
+bool TcpReceiver::read(size_t most_links) noexcept {
   if (!try_take()) return false;
-  std::array<epoll_event, 32> events;
-  const int count =
-      epoll_wait(data_epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  std::array<epoll_event, kLinksOfNetworkThread> events;
+  const int count = epoll_wait(data_epoll_.get(), events.data(), static_cast<int>(most_links), 0);
   for (int i = 0; i < count; ++i)
     static_cast<TcpLink*>(events[static_cast<size_t>(i)].data.ptr)->on_readable(false);
   give();

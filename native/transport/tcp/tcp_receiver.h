@@ -38,8 +38,9 @@ class TcpReceiver {
   /// After this no thread reads the link's socket. Threads: any. Blocks: never.
   void remove(int fd) noexcept;
 
-  /// For a worker that finds nothing to do: reads what has arrived on any connection, unless another thread does; returns
-  /// whether anything had. From now on workers read, until one sleeps. Threads: any.
+  /// For a worker that finds nothing to do: reads what has arrived on one connection, unless another thread does; returns
+  /// whether anything had, and then there may be more on others, whose turn is next. The worker takes those rows while they are
+  /// in its cache. From now on workers read, until one sleeps. Threads: any.
   bool poll() noexcept;
   /// A worker is about to sleep, has woken. Threads: any.
   void worker_sleeps() noexcept;
@@ -55,7 +56,7 @@ class TcpReceiver {
 
  private:
   Status open(Reactor& reactor);
-  bool read() noexcept;
+  bool read(size_t most_links) noexcept;
   void arm_locked(bool armed) noexcept;
 
   Reactor* reactor_ = nullptr;
