@@ -16,11 +16,14 @@
 
 #include "faro/session.h"
 #include "faro/shuffle.h"
+#include "shuffle/overflow/overflow.h"
 #include "sim/cluster.h"
 #include "support/expect.h"
 
 namespace faro::test {
 namespace {
+
+using shuffle::Overflow;
 
 constexpr base::Nanoseconds kSecond = 1'000'000'000;
 constexpr base::Nanoseconds kDrainDelay = kSecond;
@@ -172,6 +175,31 @@ TEST_F(LargeRows, are_copied_by_calls_that_do_not_wait_and_while_batches_are_hel
   });
   run();
   EXPECT_EQ(queued, 3u);
+}
+
+// Each sends first, so what lies in its rings is spilled at once. A row is one block then, fragment by fragment, and is handed
+// out where it lies.
+TEST_F(LargeRows, that_were_spilled_take_no_more_than_their_bytes_and_no_further_copy) {
+  constexpr int kRows = 4;
+  start(2);
+  for (uint32_t node = 0; node < 2; ++node) {
+    spawn(node, [this, node](Worker& worker) {
+      Shuffle out = open(worker, node, {node}, {1 - node});
+      Shuffle in = open(worker, 1 - node, {1 - node}, {node});
+      for (int i = 0; i < kRows; ++i) EXPECT_EQ(send(out, row_of(i)), Outcome::done);
+      const uint64_t peak = metrics(node).overflow_memory_peak_bytes;
+      EXPECT_GE(peak, (kRows - 1) * kRowBytes);
+      EXPECT_LE(peak, kRows * (kRowBytes + Overflow::kDescriptionBytes + 32));
+      // The end of the last row may lie in the ring yet.
+      for (int i = 0; i < kRows - 1; ++i) expect_row(in, row_of(i));
+      EXPECT_EQ(metrics(node).overflow_memory_peak_bytes, peak);
+      expect_row(in, row_of(kRows - 1));
+      end(out);
+      end(in);
+    });
+  }
+  run();
+  expect_nothing_charged();
 }
 
 // Each has received of the other before, so neither sends first.

@@ -62,7 +62,8 @@ struct Stored {
 /// changed.
 class Overflow {
  public:
-  /// Rows are packed into blocks up to this size, which is also the largest batch of packed frames.
+  /// Rows are packed into blocks up to this size, which is also the largest batch of packed frames. A block with a part of a
+  /// large row may be larger.
   static constexpr uint64_t kPackedBytes = uint64_t{64} << 10;
   /// Counted for each Stored: whoever holds it has a node for it (FrameNode, QueuedFrame), and the
   /// file keeps what it knows of its part.

@@ -173,6 +173,12 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
   node->row_bytes = queue.row_bytes;
   node->payload_bytes = view.payload_bytes();
   node->payload = view.payload;
+  if (!whole) {
+    // Read once: its sender may change the ring's memory.
+    std::memcpy(&node->part, view.payload, sizeof node->part);
+    node->payload += sizeof node->part;
+    node->payload_bytes -= sizeof node->part;
+  }
   queue.rows_received += rows;
   ring.append(node);
   inbox.append(node);

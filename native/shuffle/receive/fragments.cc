@@ -10,14 +10,11 @@
 namespace faro::shuffle {
 namespace {
 
-wire::FragmentPayload fragment_of(const FrameNode& node) {
-  wire::FragmentPayload fragment;
-  std::memcpy(&fragment, node.payload, sizeof fragment);
-  return fragment;
+bool is_whole_in_overflow(const FrameNode& node) noexcept {
+  return node.ring == nullptr && node.payload_bytes == node.part.row_bytes;
 }
 
 }  // namespace
-
 std::byte* RowMemory::take(uint64_t bytes) {
   size_t room = 0;
   std::byte* memory = nullptr;
@@ -44,9 +41,7 @@ FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue, RowMemor
   while (queue.first != nullptr && queue.first->kind == wire::FrameKind::fragment) {
     FrameNode* const node = queue.first;
     if (!frames_.make_readable(*inbox.query(), *node)) return nullptr;
-    // Read once: it may lie in memory that its sender can change.
-    const wire::FragmentPayload fragment = fragment_of(*node);
-    if (!continues_row(inbox, queue, *node, fragment)) {
+    if (!continues_row(inbox, queue, *node)) {
       worker_.queries.fail(
           *inbox.query(),
           base::error(Code::query_failed,
@@ -57,7 +52,8 @@ FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue, RowMemor
     }
     const uint32_t sender = node->sender;
     const bool is_last = node->row_count == 1;
-    if (!queue.assembly.is_begun()) queue.assembly.whole_bytes = fragment.row_bytes;
+    if (into == nullptr && is_whole_in_overflow(*node)) return take_whole(inbox, queue);
+    if (!queue.assembly.is_begun()) queue.assembly.whole_bytes = node->part.row_bytes;
     const bool has_room =
         into != nullptr ? move_into(*into, queue.assembly) : make_room(inbox, queue, *node);
     if (!has_room) return nullptr;
@@ -69,12 +65,12 @@ FrameNode* Fragments::assemble(Inbox& inbox, Inbox::SenderQueue& queue, RowMemor
 }
 
 bool Fragments::continues_row(const Inbox& inbox, const Inbox::SenderQueue& queue,
-                              const FrameNode& node, const wire::FragmentPayload& fragment) const {
+                              const FrameNode& node) const {
   const bool is_first = !queue.assembly.is_begun();
-  const uint64_t row_bytes = is_first ? fragment.row_bytes : queue.assembly.whole_bytes;
-  const bool is_last = queue.assembly.bytes + node.bytes_of_rows() == row_bytes;
-  return fragment.row_bytes == row_bytes && fragment.offset == queue.assembly.bytes &&
-         node.bytes_of_rows() <= row_bytes - queue.assembly.bytes &&
+  const uint64_t row_bytes = is_first ? node.part.row_bytes : queue.assembly.whole_bytes;
+  const bool is_last = queue.assembly.bytes + node.payload_bytes == row_bytes;
+  return node.part.row_bytes == row_bytes && node.part.offset == queue.assembly.bytes &&
+         node.payload_bytes <= row_bytes - queue.assembly.bytes &&
          row_bytes <= worker_.settings.row_limit_bytes &&
          (inbox.row_bytes == 0 || row_bytes == inbox.row_bytes) && is_last == (node.row_count == 1);
 }
@@ -85,7 +81,7 @@ bool Fragments::make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNo
   constexpr uint64_t kGrowth = 8;
   if (queue.assembly.given != nullptr) return true;
   const bool is_first = queue.assembly.stored.place == Stored::Place::none;
-  const uint64_t needed = queue.assembly.bytes + node.bytes_of_rows();
+  const uint64_t needed = queue.assembly.bytes + node.payload_bytes;
   if (!is_first && needed <= queue.assembly.stored.bytes) return true;
   const uint64_t room =
       std::min(queue.assembly.whole_bytes, std::max(kGrowth * needed, Overflow::kPackedBytes));
@@ -111,12 +107,19 @@ bool Fragments::move_into(RowMemory& memory, Inbox::Assembly& assembly) {
 void Fragments::append_first(Inbox& inbox, Inbox::SenderQueue& queue) {
   FrameNode* const node = queue.first;
   warn_if_in_file(worker_, *inbox.query(), inbox.stage(), queue.assembly.stored);
-  std::memcpy(queue.assembly.memory() + queue.assembly.bytes,
-              node->payload + sizeof(wire::FragmentPayload), node->bytes_of_rows());
-  queue.assembly.bytes += node->bytes_of_rows();
+  std::memcpy(queue.assembly.memory() + queue.assembly.bytes, node->payload, node->payload_bytes);
+  queue.assembly.bytes += node->payload_bytes;
   inbox.pop(queue);
   if (node->ring != nullptr) node->ring->unlink(node);
   frames_.release(node, false);
+}
+
+// The row at the head of a queue, all of which was packed into one block, stays there.
+FrameNode* Fragments::take_whole(Inbox& inbox, Inbox::SenderQueue& queue) {
+  FrameNode* const row = inbox.pop(queue);
+  row->kind = wire::FrameKind::data;
+  row->row_bytes = static_cast<uint32_t>(row->payload_bytes);
+  return row;
 }
 
 FrameNode* Fragments::finish_row(Inbox::SenderQueue& queue, uint32_t sender) {

@@ -50,11 +50,12 @@ class Fragments {
   FrameNode* assemble(Inbox& inbox, Inbox::SenderQueue& queue, RowMemory* into);
 
  private:
-  bool continues_row(const Inbox& inbox, const Inbox::SenderQueue& queue, const FrameNode& node,
-                     const wire::FragmentPayload& fragment) const;
+  bool continues_row(const Inbox& inbox, const Inbox::SenderQueue& queue,
+                     const FrameNode& node) const;
   bool make_room(Inbox& inbox, Inbox::SenderQueue& queue, const FrameNode& node);
   bool move_into(RowMemory& memory, Inbox::Assembly& assembly);
   void append_first(Inbox& inbox, Inbox::SenderQueue& queue);
+  static FrameNode* take_whole(Inbox& inbox, Inbox::SenderQueue& queue);
   FrameNode* finish_row(Inbox::SenderQueue& queue, uint32_t sender);
 
   const WorkerContext& worker_;

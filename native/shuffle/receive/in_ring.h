@@ -15,7 +15,7 @@ namespace faro::shuffle {
 class Inbox;
 struct InRing;
 
-/// A frame of a shuffle that has arrived and was not yet given back, or several, packed in overflow.
+/// A frame of a shuffle that has arrived and was not yet given back, or several that follow each other, packed in overflow.
 struct FrameNode {
   FrameNode* next = nullptr;         // in its sender's queue, or in the pool
   FrameNode* ring_before = nullptr;  // in its ring's list, while in place and not handed out
@@ -26,16 +26,11 @@ struct FrameNode {
   wire::FrameKind kind = wire::FrameKind::data;
   uint32_t sender = 0;  // worker number
   uint32_t row_count = 0;
-  uint32_t row_bytes = 0;  // 0: rows have a length each
-  uint64_t payload_bytes = 0;
+  uint32_t row_bytes = 0;        // 0: rows have a length each
+  wire::FragmentPayload part{};  // of a fragment: where in its row it belongs, as its sender says
+  uint64_t payload_bytes = 0;    // of its rows, or of its part of a row
   const std::byte* payload = nullptr;  // null: in a file
   Stored stored;
-
-  /// The bytes of its rows, or of its part of a row.
-  uint64_t bytes_of_rows() const noexcept {
-    return kind == wire::FrameKind::fragment ? payload_bytes - sizeof(wire::FragmentPayload)
-                                             : payload_bytes;
-  }
 };
 
 static_assert(sizeof(FrameNode) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,

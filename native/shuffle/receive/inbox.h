@@ -4,7 +4,7 @@
 // stays where it lies until it is handed out and released, or, when the ring is needed for others, copied to overflow
 // (native/DESIGN.md#inv-2). The queue of a sender is in order whether its frames lie in the ring or in overflow
 // (native/DESIGN.md#hc-4). Frames with rows that are copied one after the other are packed: one FrameNode for all that fit
-// into its block (Overflow::kPackedBytes).
+// into its block (Overflow::kPackedBytes), and one for the fragments of a large row, which so may need no copy when it is received.
 //
 //   InRing  ──frames in place, oldest first──▶  FrameNode ◀──queue per sender──  Inbox::SenderQueue
 //

@@ -15,16 +15,38 @@ using counters::count;
 // The first block for a sender's rows in overflow is small: many senders with few rows each must not take much.
 constexpr uint64_t kFirstPackedBytes = 512;
 
+bool is_fragment(const FrameNode& node) noexcept { return node.kind == wire::FrameKind::fragment; }
+
+// Whether a fragment is of the same row as the one before it, and follows on that.
+bool continues(const FrameNode& before, const FrameNode& node) noexcept {
+  return is_fragment(before) && before.row_count == 0 &&
+         node.part.row_bytes == before.part.row_bytes &&
+         node.part.offset == before.part.offset + before.payload_bytes;
+}
+
 bool is_packable(const FrameNode& before, const FrameNode& node) noexcept {
-  return before.kind == wire::FrameKind::data && node.kind == wire::FrameKind::data &&
-         before.row_bytes == node.row_bytes && before.stored.room_left() >= node.payload_bytes;
+  const bool is_alike = is_fragment(node)
+                            ? continues(before, node)
+                            : !is_fragment(before) && before.row_bytes == node.row_bytes;
+  return is_alike && before.stored.room_left() >= node.payload_bytes;
+}
+
+// A sender may say that its row is larger than what it ever sends: the first block for it is no larger than those of other
+// rows, each further one at most twice the one before.
+uint64_t room_for_fragment(const FrameNode* before, const FrameNode& node) noexcept {
+  const uint64_t bytes = node.payload_bytes;
+  if (node.part.offset >= node.part.row_bytes) return bytes;
+  const uint64_t trusted = before != nullptr && continues(*before, node)
+                               ? std::max(Overflow::kPackedBytes, 2 * before->stored.room)
+                               : Overflow::kPackedBytes;
+  return std::max(bytes, std::min(trusted, node.part.row_bytes - node.part.offset));
 }
 
 // How large a block to allocate, so that later frames fit in: twice the block before, and a whole number of such
-// frames.
+// frames, or what is missing of a large row.
 uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
+  if (is_fragment(node)) return room_for_fragment(before, node);
   const uint64_t bytes = node.payload_bytes;
-  if (node.kind != wire::FrameKind::data) return bytes;
   const uint64_t wanted = std::min(Overflow::kPackedBytes,
                                    before == nullptr ? kFirstPackedBytes : 2 * before->stored.room);
   return bytes < kFirstPackedBytes ? wanted : std::max(wanted / bytes, uint64_t{1}) * bytes;
@@ -83,7 +105,6 @@ bool Spill::has_any(const InRing& ring, Haste after) const noexcept {
 bool Spill::spill_frame(InRing& ring, FrameNode& node, Haste after) {
   const uint64_t bytes = node.payload_bytes;
   const uint64_t rows = node.row_count;
-  const uint64_t bytes_of_rows = node.bytes_of_rows();
   const Inbox& inbox = *node.inbox;
   ReceivedCounts& received = inbox.received()->of(node.sender);
   if (after == Haste::at_once) {
@@ -94,7 +115,7 @@ bool Spill::spill_frame(InRing& ring, FrameNode& node, Haste after) {
   }
   count(worker_.counters.frames_spilled);
   count(worker_.counters.bytes_spilled, bytes);
-  received.add_spilled(rows, bytes_of_rows);
+  received.add_spilled(rows, bytes);
   return true;
 }
 

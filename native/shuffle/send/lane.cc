@@ -38,9 +38,8 @@ void Destination::write_length(size_t bytes) noexcept {
 Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept
     : lanes_(lanes), counters_(&lanes.unlinked_), receiver_(receiver) {}
 
-// The largest frame of a single row: alike for all lanes, though the rings of some are larger, as a row may go to several.
-uint32_t Lane::frame_limit() const noexcept {
-  return wire::frame_limit(lanes_.worker_.settings.ring_bytes);
+uint32_t Lane::payload_limit() const noexcept {
+  return lanes_.frame_limit() - static_cast<uint32_t>(sizeof(FrameHeader));
 }
 
 // --- the open frame
@@ -84,7 +83,7 @@ Outcome Lane::open_in_overflow(Destination& to) {
   if (!to.announced_) {
     if (const Outcome outcome = announce(to); outcome != Outcome::done) return outcome;
   }
-  const uint32_t limit = frame_limit();
+  const uint32_t limit = lanes_.frame_limit();
   if (const Outcome outcome = make_queued(to, FrameKind::data, limit, in_overflow_);
       outcome != Outcome::done)
     return outcome;
@@ -203,7 +202,7 @@ bool Lane::send_fragment(Destination& to, uint64_t row_bytes, PieceReader& rest)
   rest.copy_to(payload + sizeof fragment, length - kOverhead);
   const uint32_t row_count = rest.left() == 0 ? 1 : 0;
   wire::store_header(place.data, {length, FrameKind::fragment, 0, to.stage.slot, row_count, 0});
-  commit(length);
+  commit(length, place.data + wire::padded(length));
   lanes_.operation_.progressed();
   return true;
 }
@@ -319,7 +318,7 @@ void Lane::commit(uint32_t length, const std::byte* end) {
   ring_->commit(length);
   // What is missing may be less than the next row needs, or room for a frame of a single row: full frames with rows of 100
   // bytes leave up to 64 bytes of the 16 KiB missing.
-  const uint32_t frame = frame_limit();
+  const uint32_t frame = lanes_.frame_limit();
   const uint64_t threshold = lanes_.worker_.settings.threshold_bytes;
   const uint64_t missing = threshold >= frame ? frame / 8 : 0;
   if (ring_->pending_bytes() + missing >= threshold || is_last(*ring_, end)) {

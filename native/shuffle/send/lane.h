@@ -169,10 +169,7 @@ class Lane {
  private:
   friend class Lanes;
 
-  uint32_t frame_limit() const noexcept;
-  uint32_t payload_limit() const noexcept {
-    return frame_limit() - static_cast<uint32_t>(sizeof(wire::FrameHeader));
-  }
+  uint32_t payload_limit() const noexcept;
 
   Outcome make_room_in_ring(Destination& to, uint32_t bytes);
   Outcome open_in_overflow(Destination& to);

@@ -57,6 +57,8 @@ class Lanes {
  private:
   friend class Lane;
 
+  /// The largest frame of a single row: alike for all lanes, though the rings of some are larger, as a row may go to several.
+  uint32_t frame_limit() const noexcept { return wire::frame_limit(worker_.settings.ring_bytes); }
   void list(Lane& lane);
   bool make_room_in_own_ring(Lane& lane);
 

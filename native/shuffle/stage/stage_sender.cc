@@ -112,12 +112,8 @@ Outcome StageSender::check_row(std::string_view what, size_t bytes) {
 
 Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
                           WhenFull when_full) noexcept {
-  // A large row goes as a multicast to one.
-  if (receiver < receiver_count() &&
-      destinations_[receiver].lane.is_large(destinations_[receiver], row.size()))
-    return multicast({&receiver, 1}, RowPieces(row), wait, when_full);
-  return wait_loop_.operate(
-      side_, [&] { return attempt_send(receiver, row, when_full); }, wait);
+  // A row for one receiver is a multicast to one.
+  return multicast({&receiver, 1}, RowPieces(row), wait, when_full);
 }
 
 Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
@@ -137,23 +133,6 @@ Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPie
     return outcome == Outcome::done ? done_or_stopped() : outcome;
   };
   return wait_loop_.operate(side_, attempt, wait);
-}
-
-Outcome StageSender::attempt_send(uint32_t receiver, std::span<const std::byte> row,
-                                  WhenFull when_full) {
-  if (const Outcome outcome = enter(); outcome != Outcome::done) return outcome;
-  if (receiver >= receiver_count()) return fail_no_receiver(receiver);
-  if (const Outcome outcome = check_row("row", row.size()); outcome != Outcome::done)
-    return outcome;
-  Destination& to = destinations_[receiver];
-  if (to.stopped) {
-    count(shuffle_.worker().counters.rows_dropped);
-    return done_or_stopped();
-  }
-  const auto bytes = static_cast<uint32_t>(stage_.framed_bytes(row.size()));
-  const Outcome outcome = to.lane.make_room(to, bytes, when_full);
-  if (outcome == Outcome::done) to.lane.write(to, row);
-  return outcome;
 }
 
 // `to_cut`: what a large row becomes that may be cut straight from where it lies; null: it may not.

@@ -88,7 +88,6 @@ class StageSender {
   Outcome check_row(std::string_view what, size_t bytes);
   Outcome check_receivers(std::span<const uint32_t> receivers);
   Outcome fail_no_receiver(uint32_t receiver);
-  Outcome attempt_send(uint32_t receiver, std::span<const std::byte> row, WhenFull when_full);
   Outcome attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
                             WhenFull when_full, LargeRow* to_cut);
   Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row);
