@@ -35,6 +35,13 @@ T* memory_at(jlong address) {
   return reinterpret_cast<T*>(address);
 }
 
+/// A copy of an array of handles, or of addresses.
+inline std::vector<jlong> longs_of(JNIEnv* env, jlongArray array) {
+  std::vector<jlong> longs(static_cast<size_t>(env->GetArrayLength(array)));
+  env->GetLongArrayRegion(array, 0, static_cast<jsize>(longs.size()), longs.data());
+  return longs;
+}
+
 /// A copy of an array of worker numbers.
 inline std::vector<uint32_t> numbers_of(JNIEnv* env, jintArray array) {
   std::vector<uint32_t> numbers(static_cast<size_t>(env->GetArrayLength(array)));

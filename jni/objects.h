@@ -51,19 +51,23 @@ struct WorkerState {
   }
 
   /// After `enter`: waits as faro_worker_wait_until does; would_wait also if somebody interrupts.
-  /// Nanoseconds are those of Wait.java, where 0 is none; with kArm as said there.
+  /// Nanoseconds are those of Wait.java, where 0 is none; with kArm as said there. `taken`: as for
+  /// faro_worker_wait_taking.
   template <typename Condition>
-  faro_outcome wait(int64_t timeout_ns, const Condition& condition) {
+  faro_outcome wait(int64_t timeout_ns, const Condition& condition,
+                    const std::vector<faro_shuffle*>& taken = {}) {
     bool holds = false;
     auto look = [&] {
       holds = condition();
       return holds || (timeout_ns != kArm && interrupted.load(std::memory_order_acquire));
     };
+    const int64_t wait_ns = timeout_ns == 0 ? FARO_WAIT_NONE : timeout_ns;
     const faro_outcome waited =
         timeout_ns == kArm
             ? faro_worker_arm(handle, call<decltype(look)>, &look, FARO_PROGRESS_CALL)
-            : faro_worker_wait_until(handle, call<decltype(look)>, &look,
-                                     timeout_ns == 0 ? FARO_WAIT_NONE : timeout_ns);
+        : taken.empty() ? faro_worker_wait_until(handle, call<decltype(look)>, &look, wait_ns)
+                        : faro_worker_wait_taking(handle, taken.data(), taken.size(),
+                                                  call<decltype(look)>, &look, wait_ns);
     return waited == FARO_OUTCOME_DONE && !holds ? FARO_OUTCOME_WOULD_WAIT : waited;
   }
 

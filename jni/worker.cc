@@ -60,13 +60,26 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   return shuffles().add(std::move(state));
 }
 
-jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jobject condition,
-                jlong timeout_ns) {
+// Those of these handles that are still open.
+std::vector<faro_shuffle*> shuffles_of(JNIEnv* env, jlongArray handles) {
+  std::vector<faro_shuffle*> found;
+  for (const jlong handle : longs_of(env, handles)) {
+    const ShuffleState* const state = shuffles().find(handle);
+    if (state != nullptr) found.push_back(state->shuffle.get());
+  }
+  return found;
+}
+
+// `taken`: handles of the shuffles whose rows the condition takes; null: none.
+jint wait_until(JNIEnv* env, jclass, jlong session, jint worker, jlongArray taken,
+                jobject condition, jlong timeout_ns) {
   const Found found = find(session, worker);
   if (found.worker == nullptr) return session_closed();
   found.worker->enter();
-  const faro_outcome outcome =
-      found.worker->wait(timeout_ns, [&] { return holds(env, condition); });
+  const auto turn = [&] { return holds(env, condition); };
+  const faro_outcome outcome = taken == nullptr
+                                   ? found.worker->wait(timeout_ns, turn)
+                                   : found.worker->wait(timeout_ns, turn, shuffles_of(env, taken));
   return env->ExceptionCheck() == JNI_TRUE ? 0 : answer(outcome);
 }
 
@@ -110,7 +123,7 @@ void clear_interrupt(JNIEnv*, jclass, jlong session, jint worker) {
 
 const std::array kMethods{
     method("openShuffle", "(JIJJIII[I[I)J", open_shuffle),
-    method("waitUntil", "(JILjava/util/function/BooleanSupplier;J)I", wait_until),
+    method("waitUntil", "(JI[JLjava/util/function/BooleanSupplier;J)I", wait_until),
     method("arm", "(JILjava/util/function/BooleanSupplier;)I", arm),
     method("endQuery", "(JIJJII[BJ)I", end_query),
     method("wake", "(JI)V", wake),

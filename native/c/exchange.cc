@@ -5,18 +5,22 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/return_if_error.h"
 #include "c/errors.h"
 #include "c/handles.h"
 #include "c/receiving.h"
 #include "c/sized.h"
+#include "shuffle/shuffle_access.h"
 
 using namespace faro::c;
+using faro::Code;
 using faro::ExchangePart;
 using faro::Outcome;
 using faro::Result;
 using faro::Status;
 using faro::Wait;
+using faro::shuffle::OpenShuffle;
 
 namespace {
 
@@ -62,6 +66,57 @@ Result<ExchangePart> part_of(const faro_exchange_part* of_caller) {
   return part;
 }
 
+/// A condition that takes the rows of shuffles: from its first call on until this goes they are not spilled. Until then the shuffles
+/// live, also if it destroys their handles.
+///
+/// Threads: the worker.
+class Taking {
+ public:
+  Taking(faro_condition condition, void* context) : condition_(condition), context_(context) {}
+  ~Taking() {
+    if (!has_begun_) return;
+    for (OpenShuffle* const shuffle : shuffles_) {
+      mark(*shuffle, false);
+      shuffle->release_reference();
+    }
+  }
+  Taking(const Taking&) = delete;
+  Taking& operator=(const Taking&) = delete;
+
+  Status add(const faro_worker& worker, const faro_shuffle* shuffle) {
+    FARO_RETURN_IF_ERROR(need(shuffle, "shuffle"));
+    if (shuffle->core == nullptr) return Status(Code::closed, "a shuffle is not open");
+    const uint32_t owner = shuffle->core->worker().number;
+    if (owner != worker.worker.number()) {
+      return faro::base::error(Code::invalid_argument,
+                               "worker {} is to take rows of a shuffle of worker {}",
+                               worker.worker.number(), owner);
+    }
+    shuffles_.push_back(shuffle->core);
+    return Status::Ok();
+  }
+  /// Called by the worker's wait, which has checked the thread.
+  bool holds() {
+    if (!std::exchange(has_begun_, true)) {
+      for (OpenShuffle* const shuffle : shuffles_) {
+        shuffle->refer();
+        mark(*shuffle, true);
+      }
+    }
+    return condition_(context_) != 0;
+  }
+
+ private:
+  static void mark(OpenShuffle& shuffle, bool is_taken) noexcept {
+    if (shuffle.receiver() != nullptr) shuffle.receiver()->take_in_exchange(is_taken);
+  }
+
+  const faro_condition condition_;
+  void* const context_;
+  std::vector<OpenShuffle*> shuffles_;
+  bool has_begun_ = false;
+};
+
 }  // namespace
 
 faro_outcome faro_worker_exchange(faro_worker* worker, faro_exchange_part* const* parts,
@@ -89,5 +144,21 @@ faro_outcome faro_worker_exchange(faro_worker* worker, faro_exchange_part* const
     } catch (const ConsumeFailed& failed) {
       return failed.why();
     }
+  });
+}
+
+faro_outcome faro_worker_wait_taking(faro_worker* worker, faro_shuffle* const* shuffles,
+                                     size_t count, faro_condition condition, void* context,
+                                     int64_t wait_ns) {
+  return answered([&]() -> Answer {
+    FARO_RETURN_IF_ERROR(need(worker, "worker"));
+    FARO_RETURN_IF_ERROR(need_array(shuffles, count, "shuffles"));
+    FARO_RETURN_IF_ERROR(need(condition, "condition"));
+    const Result<Wait> wait = wait_of(wait_ns);
+    if (!wait.ok()) return wait.status();
+    Taking taking(condition, context);
+    for (size_t i = 0; i < count; ++i) FARO_RETURN_IF_ERROR(taking.add(*worker, shuffles[i]));
+    const auto holds = [&taking] { return taking.holds(); };
+    return {worker->worker.wait_until(holds, *wait), worker->worker};
   });
 }

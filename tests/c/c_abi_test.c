@@ -265,6 +265,7 @@ static void refuses_nulls(void) {
   REFUSED(faro_worker_on_ready(NULL, NULL, NULL, NULL), invalid);
   FAILED(faro_worker_arm(NULL, never, NULL, FARO_PROGRESS_TURN), invalid);
   FAILED(faro_worker_exchange(NULL, NULL, 0, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_wait_taking(NULL, NULL, 0, never, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(NULL, &query, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   REFUSED(faro_worker_release_ownership(NULL), invalid);
   REFUSED(faro_worker_take_ownership(NULL), invalid);
@@ -448,6 +449,14 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   FAILED(faro_worker_wait_until(worker, never, NULL, negative), invalid);
   CHECK(faro_worker_wait_until(worker, never, NULL, FARO_WAIT_NONE) == FARO_OUTCOME_WOULD_WAIT);
   CHECK(faro_worker_wait_until(worker, never, NULL, 1) == FARO_OUTCOME_DEADLINE);
+  FAILED(faro_worker_wait_taking(worker, NULL, 1, never, NULL, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_wait_taking(worker, &shuffle, 1, NULL, NULL, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_wait_taking(worker, &shuffle, 1, never, NULL, negative), invalid);
+  faro_shuffle* const absent = NULL;
+  FAILED(faro_worker_wait_taking(worker, &absent, 1, never, NULL, FARO_WAIT_NONE), invalid);
+  FAILED(faro_worker_wait_taking(cluster->workers[1], &shuffle, 1, never, NULL, FARO_WAIT_NONE),
+         invalid);
+  CHECK(strstr(last_message(), "is to take rows of a shuffle of worker") != NULL);
   REFUSED(faro_worker_ready_descriptor(worker, NULL), invalid);
   REFUSED(faro_worker_on_ready(worker, NULL, NULL, NULL), invalid);
   FAILED(faro_worker_arm(worker, NULL, NULL, FARO_PROGRESS_TURN), invalid);
@@ -470,6 +479,8 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   CHECK(info.senders[1] == 1 && info.receivers[1] == 1); /* the lists stay */
   FAILED(faro_sender_send(shuffle, 0, &row, 8, FARO_WAIT_NONE), FARO_CODE_CLOSED);
   FAILED(faro_receiver_receive(shuffle, batch, FARO_WAIT_NONE, NULL), FARO_CODE_CLOSED);
+  FAILED(faro_worker_wait_taking(worker, &shuffle, 1, never, NULL, FARO_WAIT_NONE),
+         FARO_CODE_CLOSED);
   REFUSED(faro_shuffle_status(shuffle), FARO_CODE_CLOSED);
   REFUSED(faro_shuffle_cancel(shuffle, "late"), FARO_CODE_CLOSED);
   faro_shuffle_destroy(shuffle);
@@ -870,6 +881,66 @@ static void sends_and_receives_together(void) {
   OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
   on_workers(&cluster, open_to_fail); /* before the query fails */
   on_workers(&cluster, fail_exchange);
+  close_cluster(&cluster);
+}
+
+/* --- leaves_in_rings_what_a_loop_takes */
+
+static uint64_t frames_spilled(const faro_worker* worker) {
+  faro_worker_metrics metrics = {.size = sizeof metrics};
+  OK(faro_worker_read_metrics(worker, &metrics));
+  return metrics.frames_spilled;
+}
+static int32_t has_spilled(void* worker) { return frames_spilled(worker) > 0; }
+
+static pthread_barrier_t is_full;
+/* Worker 1 fills the ring to worker 0, which waits; only what it says that it takes stays there. */
+static void take_by_a_loop(struct cluster* cluster, int node) {
+  faro_worker* worker = cluster->workers[node];
+  faro_shuffle* shuffle = open_shuffle(cluster, node, 3, 8);
+  uint64_t rows = 0;
+  if (node == 1) {
+    while (faro_sender_send(shuffle, 0, &rows, 8, FARO_WAIT_NONE) == FARO_OUTCOME_DONE) ++rows;
+    DONE(faro_sender_flush(shuffle));
+  }
+  pthread_barrier_wait(&is_full);
+  if (node == 0) {
+    faro_shuffle* const both[] = {shuffle, shuffle};
+    CHECK(faro_worker_wait_taking(worker, both, 2, never, NULL, 20 * 1000 * 1000) ==
+          FARO_OUTCOME_DEADLINE);
+    CHECK(frames_spilled(worker) == 0);
+    DONE(faro_worker_wait_until(worker, has_spilled, worker, FARO_WAIT_FOREVER));
+  } else {
+    DONE(faro_sender_send(shuffle, 0, &rows, 8, FARO_WAIT_FOREVER));
+  }
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  faro_batch* batch = faro_batch_create();
+  while (faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, NULL) == FARO_OUTCOME_DONE) {
+  }
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+  end_query(cluster, node);
+}
+static int32_t destroy_it(void* shuffle) {
+  faro_shuffle_destroy(shuffle);
+  return 1;
+}
+static void destroy_what_it_takes(struct cluster* cluster, int node) {
+  faro_shuffle* shuffle = to_fail[node];
+  DONE(faro_worker_wait_taking(cluster->workers[node], &shuffle, 1, destroy_it, shuffle,
+                               FARO_WAIT_FOREVER));
+  FAILED(faro_worker_end_query(cluster->workers[node], &cluster->query, FARO_CODE_OK, NULL,
+                               FARO_WAIT_FOREVER),
+         FARO_CODE_QUERY_CANCELLED);
+}
+static void leaves_in_rings_what_a_loop_takes(void) {
+  struct cluster cluster = open_cluster();
+  CHECK(pthread_barrier_init(&is_full, NULL, kNodes) == 0);
+  on_workers(&cluster, take_by_a_loop);
+  CHECK(pthread_barrier_destroy(&is_full) == 0);
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  on_workers(&cluster, open_to_fail);
+  on_workers(&cluster, destroy_what_it_takes);
   close_cluster(&cluster);
 }
 
@@ -1920,6 +1991,7 @@ int main(int argc, char** argv) {
                {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
                {"sends_and_receives_together", sends_and_receives_together},
+               {"leaves_in_rings_what_a_loop_takes", leaves_in_rings_what_a_loop_takes},
                {"tells_settings_and_failures", tells_settings_and_failures},
                {"writes_rows_in_place", writes_rows_in_place},
                {"tells_why_a_query_failed", tells_why_a_query_failed},

@@ -865,6 +865,13 @@ typedef struct faro_exchange_part {
  * goes on; done: a turn has done something; failed. */
 faro_outcome faro_worker_exchange(faro_worker* worker, faro_exchange_part* const* parts,
                                   size_t count, int64_t wait_ns);
+/* Waits as faro_worker_wait_until does, with a condition that takes the rows of these shuffles each
+ * time it is called, as a turn of exchange does: for bindings that have a loop of their own. So
+ * these rows are not copied to overflow meanwhile: those that the condition leaves in the rings
+ * keep their senders waiting. Errors: closed; invalid_argument for a shuffle of another worker. */
+faro_outcome faro_worker_wait_taking(faro_worker* worker, faro_shuffle* const* shuffles,
+                                     size_t count, faro_condition condition, void* context,
+                                     int64_t wait_ns);
 
 /* --- The memory of a worker's rings
  *

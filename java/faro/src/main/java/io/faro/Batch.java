@@ -127,14 +127,9 @@ public final class Batch implements AutoCloseable {
   }
 
   /**
-   * The string that {@link Utf8} has written in {@code count} bytes. Allocates nothing but the
-   * string, unless it is long.
+   * The string that {@link Utf8} has written in {@code count} bytes from an address on. Allocates
+   * nothing but the string, unless it is long.
    */
-  String getString(int at, int count) {
-    return string(address(at, count), count);
-  }
-
-  /** The string that {@link Utf8} has written in {@code count} bytes from an address on. */
   String string(long from, int count) {
     byte[] utf8 = count <= text.length ? text : new byte[count];
     NativeMemory.get(from, utf8, 0, count);

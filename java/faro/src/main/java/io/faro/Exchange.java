@@ -9,6 +9,7 @@ import java.util.List;
 final class Exchange {
   private final Worker worker;
   private final List<ExchangePart> parts;
+  private final long[] handles; // of their shuffles
   private ExchangePart inFunction; // of which a function is called; null: none is
   private boolean isDone;
   private boolean hasKept; // a function has kept the batch that it was given
@@ -29,6 +30,7 @@ final class Exchange {
       }
       parts.get(i).check(worker);
     }
+    handles = parts.stream().mapToLong(part -> part.shuffle().call()).toArray();
   }
 
   /** Called where a call of the worker would have to wait. */
@@ -54,7 +56,7 @@ final class Exchange {
     long begin = System.nanoTime();
     try {
       for (Wait<X> rest = wait; ; rest = wait.since(begin)) {
-        Outcome outcome = worker.waitUntil(this::turn, rest);
+        Outcome outcome = worker.waitTaking(handles, this::turn, rest);
         if (outcome != Outcome.DONE || isDone) {
           return isDone ? Outcome.END_OF_STREAM : outcome;
         }

@@ -166,7 +166,7 @@ public final class RowCodecs {
 
         @Override
         public String read(Batch from, int at, int bytes) {
-          return from.getString(at, bytes);
+          return from.string(from.address(at, bytes), bytes);
         }
       };
 }

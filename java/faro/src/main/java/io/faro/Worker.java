@@ -149,11 +149,22 @@ public final class Worker {
    */
   @CheckReturnValue
   public <X extends Exception> Outcome waitUntil(BooleanSupplier condition, Wait<X> wait) throws X {
+    return waitTaking(null, condition, wait);
+  }
+
+  /**
+   * Waits until the condition holds, which takes the rows of shuffles whenever it is called, so
+   * that they are not spilled meanwhile. While a virtual thread is parked they may be.
+   *
+   * @param taken handles of these shuffles, also of some that were closed; null: none
+   */
+  <X extends Exception> Outcome waitTaking(long[] taken, BooleanSupplier condition, Wait<X> wait)
+      throws X {
     Objects.requireNonNull(condition, "condition");
     Objects.requireNonNull(wait, "wait");
     call();
     BooleanSupplier holds = () -> holds(condition);
-    Attempt attempt = limit -> waitUntil(session, localIndex, holds, limit);
+    Attempt attempt = limit -> waitUntil(session, localIndex, taken, holds, limit);
     if (wait.nanos() == 0 || VirtualThreads.isCurrent()) {
       Outcome outcome = Outcome.of(attempt.call(0));
       return wait.goesOn(outcome) ? await(attempt, wait) : outcome;
@@ -191,7 +202,8 @@ public final class Worker {
    * worker that is a sender and a receiver. Between two calls of {@code produce} it takes what
    * others have sent, and gives it to {@code consume}; so the worker needs no more memory than its
    * rings, and nobody waits for it. {@link ExchangePart} says what the functions do; the one of a
-   * side in which the worker takes no part is null.
+   * side in which the worker takes no part is null. Rows of these shuffles are not spilled at this
+   * worker while it waits in here; on a virtual thread they may be.
    *
    * <pre>{@code
    * LongSender sender = shuffle.sender().longs();
@@ -516,7 +528,7 @@ public final class Worker {
       int[] receivers);
 
   private static native int waitUntil(
-      long session, int worker, BooleanSupplier condition, long timeout);
+      long session, int worker, long[] taken, BooleanSupplier condition, long timeout);
 
   private static native int arm(long session, int worker, BooleanSupplier progress);
 

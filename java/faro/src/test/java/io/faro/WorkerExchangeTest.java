@@ -24,6 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -97,8 +98,8 @@ class WorkerExchangeTest {
     return worker.openShuffle(new ShuffleSpec(query, stage, Long.BYTES));
   }
 
-  /** Each worker runs the part, and ends it well. */
-  private static void run(String transport, Part part) throws Exception {
+  /** Each worker runs the part, and ends it well. How many frames they have spilled. */
+  private static long run(String transport, Part part) throws Exception {
     try (Cluster cluster = cluster(transport)) {
       QueryId query = cluster.beginQuery();
       cluster.onEachWorker(
@@ -106,6 +107,10 @@ class WorkerExchangeTest {
             part.run(worker, query);
             worker.endQuery(query);
           });
+      return Stream.of(cluster.session(0), cluster.session(1))
+          .flatMap(session -> session.metrics().workers().stream())
+          .mapToLong(WorkerMetrics::framesSpilled)
+          .sum();
     }
   }
 
@@ -115,11 +120,11 @@ class WorkerExchangeTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"tcp", "shm"})
-  void allRowsComeToTheirWorker(String transport) throws Exception {
+  void allRowsComeToTheirWorkerAndNoneIsSpilled(String transport) throws Exception {
     long rows = 20_000; // far more than rings hold
     Total total = new Total();
     AtomicLong elsewhere = new AtomicLong();
-    run(transport, (worker, query) -> {
+    long spilled = run(transport, (worker, query) -> {
       int w = worker.number();
       try (Shuffle shuffle = open(worker, query, 0)) {
         Integers integers = new Integers(w * rows, (w + 1) * rows);
@@ -140,6 +145,7 @@ class WorkerExchangeTest {
     assertEquals(all, total.count.get());
     assertEquals(all * (all - 1) / 2, total.sum.get());
     assertEquals(0, elsewhere.get());
+    assertEquals(0, spilled, "frames; whoever only waits to send would spill them at once");
   }
 
   @ParameterizedTest
@@ -147,7 +153,7 @@ class WorkerExchangeTest {
   void aWorkerReceivesOfOneShuffleAndSendsToTheNext(String transport) throws Exception {
     long rows = 10_000;
     Total total = new Total();
-    run(transport, (worker, query) -> {
+    long spilled = run(transport, (worker, query) -> {
       long first = worker.number() * rows;
       Deque<Long> between = new ArrayDeque<>();
       try (Shuffle from = open(worker, query, 0);
@@ -177,6 +183,7 @@ class WorkerExchangeTest {
     }
     assertEquals(WORKERS * rows, total.count.get());
     assertEquals(expected, total.sum.get());
+    assertEquals(0, spilled);
   }
 
   @ParameterizedTest
