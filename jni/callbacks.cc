@@ -12,6 +12,7 @@ namespace {
 
 JavaVM* machine = nullptr;
 jmethodID get_as_boolean = nullptr;
+jmethodID take_row_memory = nullptr;
 jmethodID complete_stage = nullptr;
 jmethodID accept_channel = nullptr;
 
@@ -49,6 +50,8 @@ bool find_callbacks(JNIEnv* env) {
   };
   get_as_boolean = find("java/util/function/BooleanSupplier", "getAsBoolean", "()Z");
   if (get_as_boolean == nullptr) return false;
+  take_row_memory = find("io/faro/RowMemory", "take", "(I)J");
+  if (take_row_memory == nullptr) return false;
   complete_stage = find("io/faro/ReadyWatch", "complete", "(I)V");
   if (complete_stage == nullptr) return false;
   accept_channel = find("io/faro/AcceptCall", "accept", "([B[B[BII[I)[B");
@@ -58,6 +61,11 @@ bool find_callbacks(JNIEnv* env) {
 bool holds(JNIEnv* env, jobject condition) {
   const jboolean value = env->CallBooleanMethod(condition, get_as_boolean);
   return env->ExceptionCheck() == JNI_TRUE || value == JNI_TRUE;
+}
+
+void* row_memory(JNIEnv* env, jobject memory, size_t bytes) {
+  const jlong address = env->CallLongMethod(memory, take_row_memory, static_cast<jint>(bytes));
+  return env->ExceptionCheck() == JNI_TRUE ? nullptr : memory_at<void>(address);
 }
 
 ReadyStage::ReadyStage(JNIEnv* env, jobject ready_watch, jint worker, std::string thread_name)

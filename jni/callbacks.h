@@ -3,6 +3,7 @@
 
 #include <jni.h>
 
+#include <cstddef>
 #include <mutex>
 #include <string>
 
@@ -16,6 +17,10 @@ bool find_callbacks(JNIEnv* env);
 /// condition.getAsBoolean(). If it throws: true, with the exception pending; nothing of Java may be
 /// called before the native method returns.
 bool holds(JNIEnv* env, jobject condition);
+
+/// memory.take(bytes) of a RowMemory: where a row of `bytes` bytes is put together. If it throws: null, with the exception pending;
+/// nothing of Java may be called before the native method returns.
+void* row_memory(JNIEnv* env, jobject memory, size_t bytes);
 
 /// A worker of a ReadyWatch of Java, which is not collected as long as this exists. Called by the
 /// readiness thread of a session: with the first call that becomes a daemon thread of the JVM, of

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "faro/c.h"
 #include "jni/errors.h"
@@ -62,7 +63,25 @@ jlong send_all(JNIEnv*, jclass, jlong handle, jlong rows, jlong bytes, jint from
                    });
 }
 
-const std::array kMethods{method("sendRows", "(JJJIIJJ)J", send_rows),
+// Sends one row, whose pieces lie at these addresses, to several receivers.
+jint send_parts(JNIEnv* env, jclass, jlong handle, jintArray to, jlongArray addresses,
+                jlongArray bytes, jlong timeout_ns) {
+  ShuffleState* const state = shuffles().find(handle);
+  if (state == nullptr) return shuffle_closed();
+  const std::vector<uint32_t> receivers = numbers_of(env, to);
+  const std::vector<jlong> places = longs_of(env, addresses);
+  const std::vector<jlong> lengths = longs_of(env, bytes);
+  std::vector<faro_piece> pieces(places.size());
+  for (size_t i = 0; i < pieces.size(); ++i)
+    pieces[i] = {memory_at<const void>(places[i]), static_cast<size_t>(lengths[i])};
+  return answer(state->worker->run(timeout_ns, [&] {
+    return faro_sender_send_parts(state->shuffle.get(), receivers.data(), receivers.size(),
+                                  pieces.data(), pieces.size(), FARO_WAIT_NONE);
+  }));
+}
+
+const std::array kMethods{method("sendParts", "(J[I[J[JJ)I", send_parts),
+                          method("sendRows", "(JJJIIJJ)J", send_rows),
                           method("sendRowsAt", "(JJJJIIIJJ)J", send_rows_at),
                           method("sendAll", "(JJJIIIIIJ)J", send_all)};
 

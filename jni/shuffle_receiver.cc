@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "faro/c.h"
+#include "jni/callbacks.h"
 #include "jni/errors.h"
 #include "jni/natives.h"
 #include "jni/objects.h"
@@ -12,16 +13,34 @@
 namespace faro::jni {
 namespace {
 
-// Polls into Java's batch `number`, after giving back what it held; `sender` -1: of any sender.
-jint poll(JNIEnv*, jclass, jlong handle, jint number, jint sender, jlong timeout_ns) {
+// A RowMemory of Java, for the length of a call.
+struct Memory {
+  JNIEnv* env;
+  jobject memory;
+};
+
+void* allocate(void* context, size_t bytes, size_t* room) {
+  const auto* const from = static_cast<const Memory*>(context);
+  *room = bytes;
+  return row_memory(from->env, from->memory, bytes);
+}
+
+// Polls into Java's batch `number`, after giving back what it held; `sender` -1: of any sender. `into`: null, or a RowMemory, for
+// rows of any sender. If that throws, so does this.
+jint poll(JNIEnv* env, jclass, jlong handle, jint number, jint sender, jobject into,
+          jlong timeout_ns) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return shuffle_closed();
   const auto index = static_cast<size_t>(number);
   if (index >= state->batches.size()) state->batches.resize(index + 1);
   Owned<faro_batch>& batch = state->batches[index];
   if (batch == nullptr) batch.reset(faro_batch_create());
+  Memory memory{env, into};
   return answer(state->worker->run(timeout_ns, [&] {
     faro_shuffle* const shuffle = state->shuffle.get();
+    if (into != nullptr)
+      return faro_receiver_receive_into(shuffle, batch.get(), allocate, &memory, FARO_WAIT_NONE,
+                                        &state->descriptor);
     return sender < 0
                ? faro_receiver_receive(shuffle, batch.get(), FARO_WAIT_NONE, &state->descriptor)
                : faro_receiver_receive_from(shuffle, static_cast<uint32_t>(sender), batch.get(),
@@ -61,8 +80,9 @@ jint stop(JNIEnv*, jclass, jlong handle) {
   return answer(faro_receiver_stop(state->shuffle.get()));
 }
 
-const std::array kMethods{method("poll", "(JIIJ)I", poll), method("release", "(JI)I", release),
-                          method("detach", "(JI)I", detach), method("stop", "(J)I", stop)};
+const std::array kMethods{method("poll", "(JIILio/faro/RowMemory;J)I", poll),
+                          method("release", "(JI)I", release), method("detach", "(JI)I", detach),
+                          method("stop", "(J)I", stop)};
 
 }  // namespace
 

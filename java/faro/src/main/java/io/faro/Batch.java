@@ -27,6 +27,7 @@ public final class Batch implements AutoCloseable {
   private final byte[] text = new byte[1024]; // for the bytes of a string
 
   private long address; // of the first row; 0: empty
+  private ByteBuffer memory; // of the caller's, where its row lies; null: elsewhere
   private boolean isDetached;
   private boolean isKept;
   private int bytes;
@@ -51,7 +52,7 @@ public final class Batch implements AutoCloseable {
     receiver = null;
     this.owner = owner;
     number = 0;
-    place(address, bytes, 0, 0, 0);
+    place(address, null, bytes, 0, 0, 0);
   }
 
   /** Whether it holds no rows. */
@@ -229,6 +230,15 @@ public final class Batch implements AutoCloseable {
     return rowLength;
   }
 
+  /**
+   * The buffer that {@code allocate} of {@link ShuffleReceiver#receiveInto} has given for the row
+   * of this batch: the row lies there from where its position was then. Null if rows lie elsewhere.
+   * It is the caller's, also when the batch was released.
+   */
+  public ByteBuffer memory() {
+    return memory;
+  }
+
   /** Releases the memory; the batch is then empty. Idempotent. */
   public void release() {
     if (address != 0) {
@@ -252,7 +262,7 @@ public final class Batch implements AutoCloseable {
    */
   public void detach() {
     if (address != 0 && !isDetached) {
-      receiver().detach(this);
+      address = receiver().detach(this);
       isDetached = true;
     }
   }
@@ -301,9 +311,11 @@ public final class Batch implements AutoCloseable {
     return number;
   }
 
-  /** The batch now has these rows, from this address on. */
-  void place(long address, int bytes, int rowCount, int rowBytes, int sender) {
-    move(address);
+  /** The batch now has these rows, from this address on; {@code memory} is the caller's. */
+  void place(
+      long address, ByteBuffer memory, int bytes, int rowCount, int rowBytes, int sender) {
+    this.address = address;
+    this.memory = memory;
     isDetached = false;
     this.bytes = bytes;
     this.rowCount = rowCount;
@@ -313,14 +325,10 @@ public final class Batch implements AutoCloseable {
     nextOffset = 0;
   }
 
-  /** The rows of this batch now lie at another address. */
-  void move(long address) {
-    this.address = address;
-  }
-
   /** The memory was released. */
   void forget() {
     address = 0;
+    memory = null;
     isKept = false;
     bytes = 0;
     rowCount = 0;

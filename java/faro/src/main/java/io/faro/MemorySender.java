@@ -26,6 +26,9 @@ import java.util.Objects;
  * }
  * }</pre>
  *
+ * <p>{@link #sendParts} sends one row, which lies in several places: a batch of columns, for
+ * instance, as its buffers are.
+ *
  * <p>Waiting, answers and threads are those of {@link ShuffleSender}; a time limit is for all rows
  * of a call together. A row for a receiver that has stopped counts as sent, unless all have
  * stopped. If a row is refused, the query fails, or the thread is interrupted, the exception is
@@ -257,6 +260,86 @@ public final class MemorySender {
         wait);
   }
 
+  /** Sends one row that lies in several pieces, one behind the other. */
+  @CheckReturnValue
+  public Outcome sendParts(int receiver, ByteBuffer... pieces) throws InterruptedException {
+    return sendParts(receiver, pieces, Wait.FOREVER);
+  }
+
+  /**
+   * Sends one row that lies in several pieces, one behind the other. It waits for room as long as
+   * {@code wait} says.
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome sendParts(int receiver, ByteBuffer[] pieces, Wait<X> wait)
+      throws X {
+    return sendParts(new int[] {receiver}, pieces, wait);
+  }
+
+  /**
+   * Sends one row that lies in several pieces, one behind the other, to several receivers, each
+   * named once: to all of them or to none. It waits for room as long as {@code wait} says. The
+   * pieces are gathered where the row is sent from; one that is larger than a frame is copied to
+   * overflow for that.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} for more than 65 536 pieces, for one that
+   *     is not direct, or if all of them are not the fixed width; {@link Code#ROW_TOO_LARGE}. Then
+   *     nothing was sent
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome sendParts(
+      int[] receivers, ByteBuffer[] pieces, Wait<X> wait) throws X {
+    begin();
+    long[] addresses = new long[Objects.requireNonNull(pieces, "pieces").length];
+    long[] bytes = new long[addresses.length];
+    for (int i = 0; i < addresses.length; i++) {
+      ByteBuffer piece = pieces[i];
+      if (piece == null) {
+        throw new NullPointerException("pieces[" + i + "]");
+      }
+      if (!piece.isDirect()) {
+        throw notDirect("pieces[" + i + "]");
+      }
+      addresses[i] = NativeMemory.address(piece) + piece.position();
+      bytes[i] = piece.remaining();
+    }
+    Outcome outcome = sendParts(receivers, addresses, bytes, wait);
+    Reference.reachabilityFence(pieces);
+    return outcome;
+  }
+
+  /**
+   * Sends one row that lies in several pieces to several receivers, as
+   * {@link #sendParts(int[], ByteBuffer[], Wait)} does: {@code bytes[i]} bytes at
+   * {@code addresses[i]}, one behind the other.
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome sendParts(
+      int[] receivers, long[] addresses, long[] bytes, Wait<X> wait) throws X {
+    begin();
+    Objects.requireNonNull(wait, "wait");
+    sender.checkReceivers(receivers);
+    Objects.requireNonNull(addresses, "addresses");
+    if (Objects.requireNonNull(bytes, "bytes").length != addresses.length) {
+      throw new FaroException(
+          Code.INVALID_ARGUMENT,
+          addresses.length + " addresses of pieces, and " + bytes.length + " lengths");
+    }
+    for (long each : bytes) {
+      if (each < 0) {
+        throw new FaroException(Code.INVALID_ARGUMENT, "a piece of " + each + " bytes");
+      }
+    }
+    long handle = sender.shuffle().call();
+    Worker.Attempt attempt =
+        timeout -> sendParts(handle, receivers, addresses, bytes, timeout);
+    Outcome outcome = Outcome.of(attempt.call(0));
+    Worker worker = sender.shuffle().worker();
+    stoppedBy = worker.goesOn(outcome, wait) ? worker.await(attempt, wait) : outcome;
+    taken = stoppedBy == Outcome.DONE ? 1 : 0;
+    return stoppedBy;
+  }
+
   /** Why the last call took fewer rows than all; DONE if it took all, or has thrown. */
   public Outcome stoppedBy() {
     return stoppedBy;
@@ -324,8 +407,7 @@ public final class MemorySender {
   /** The address of what is at the position of a buffer. */
   private static long addressOf(Buffer buffer, ByteOrder order, int elementBytes, String name) {
     if (!buffer.isDirect()) {
-      throw new FaroException(
-          Code.INVALID_ARGUMENT, name + ": the buffer lies in the Java heap, and is not direct");
+      throw notDirect(name);
     }
     if (order != ByteOrder.nativeOrder()) {
       throw new FaroException(
@@ -334,6 +416,14 @@ public final class MemorySender {
     }
     return NativeMemory.address(buffer) + (long) buffer.position() * elementBytes;
   }
+
+  private static FaroException notDirect(String name) {
+    return new FaroException(
+        Code.INVALID_ARGUMENT, name + ": the buffer lies in the Java heap, and is not direct");
+  }
+
+  private static native int sendParts(
+      long handle, int[] receivers, long[] addresses, long[] bytes, long timeout);
 
   private static native long sendRows(
       long handle, long rows, long bytes, int from, int to, long receivers, long timeout);

@@ -1,10 +1,12 @@
 package io.faro;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.IntFunction;
 
 /**
  * The receiving side of a {@link Shuffle} at one worker. Rows come in batches, which are read in
@@ -30,6 +32,7 @@ public final class ShuffleReceiver {
   private final List<Batch> batches = new ArrayList<>();
   private final List<Batch> batchesOfExchange = new ArrayList<>();
   private final BitSet ended = new BitSet(); // the senders of which no more rows come
+  private RowMemory memory; // null: receiveInto was not called yet
 
   ShuffleReceiver(Shuffle shuffle, long descriptor) {
     this.shuffle = shuffle;
@@ -88,8 +91,51 @@ public final class ShuffleReceiver {
     return receive(batch, checkedSender(sender), wait);
   }
 
+  /**
+   * Receives as {@link #receive(Batch)} does, but a row that is larger than a frame is put together
+   * in memory of the caller's, and stays there: {@link Batch#memory} says where. It is copied once,
+   * from the ring, and takes nothing of overflow.
+   *
+   * <p>{@code allocate} is called when the first bytes of such a row have come, with its length. It
+   * answers a direct buffer that has room for it from its position on, at an address that is a
+   * multiple of 64, for instance {@code ByteBuffer.allocateDirect(bytes + 127).alignedSlice(64)},
+   * or {@code asByteBuffer()} of a {@code MemorySegment}. It must not use this
+   * worker. The buffer is in use by the calls that receive until one of them has handed the row
+   * out, has answered END_OF_STREAM, or has thrown the failure of the query, or the shuffle is
+   * closed.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if {@code allocate} has given no such
+   *     buffer: the row stays to be received. So it does if {@code allocate} throws, which is
+   *     thrown on
+   */
+  @CheckReturnValue
+  public Outcome receiveInto(Batch batch, IntFunction<ByteBuffer> allocate)
+      throws InterruptedException {
+    return receiveInto(batch, allocate, Wait.FOREVER);
+  }
+
+  /**
+   * Receives as {@link #receiveInto(Batch, IntFunction)} does, waiting as long as {@code wait}
+   * says: WOULD_WAIT or DEADLINE if nothing has come by then.
+   */
+  @CheckReturnValue
+  public <X extends Exception> Outcome receiveInto(
+      Batch batch, IntFunction<ByteBuffer> allocate, Wait<X> wait) throws X {
+    Objects.requireNonNull(allocate, "allocate");
+    shuffle.enter();
+    if (memory == null) {
+      memory = new RowMemory(shuffle.owner());
+    }
+    return receive(batch, ANY, memory.of(allocate), wait);
+  }
+
   /** Takes the next rows of a sender, or of {@link #ANY}. */
   <X extends Exception> Outcome receive(Batch batch, int sender, Wait<X> wait) throws X {
+    return receive(batch, sender, null, wait);
+  }
+
+  private <X extends Exception> Outcome receive(
+      Batch batch, int sender, RowMemory into, Wait<X> wait) throws X {
     Objects.requireNonNull(batch, "batch");
     Objects.requireNonNull(wait, "wait");
     long handle = shuffle.call();
@@ -97,9 +143,9 @@ public final class ShuffleReceiver {
       throw new FaroException(Code.INVALID_ARGUMENT, "the batch belongs to another shuffle");
     }
     batch.forget();
-    Outcome outcome = Outcome.of(poll(handle, batch.number(), sender, 0));
+    Outcome outcome = Outcome.of(poll(handle, batch.number(), sender, into, 0));
     if (worker.goesOn(outcome, wait)) {
-      outcome = worker.await(timeout -> poll(handle, batch.number(), sender, timeout), wait);
+      outcome = worker.await(timeout -> poll(handle, batch.number(), sender, into, timeout), wait);
     }
     if (outcome == Outcome.DONE) {
       place(batch);
@@ -119,8 +165,10 @@ public final class ShuffleReceiver {
 
   /** Makes the batch the one that native code has described last. */
   private void place(Batch batch) {
+    long address = NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS);
     batch.place(
-        NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS),
+        address,
+        memory == null ? null : memory.handOut(address),
         (int) NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_BYTES),
         NativeMemory.getInt(descriptor + Shuffle.Layout.FRAME_ROW_COUNT),
         NativeMemory.getInt(descriptor + Shuffle.Layout.FRAME_ROW_BYTES),
@@ -206,9 +254,10 @@ public final class ShuffleReceiver {
     FaroException.checked(release(shuffle.call(), batch.number()));
   }
 
-  void detach(Batch batch) {
+  /** Where its rows lie then. */
+  long detach(Batch batch) {
     FaroException.checked(detach(shuffle.call(), batch.number()));
-    batch.move(NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS));
+    return NativeMemory.getLong(descriptor + Shuffle.Layout.FRAME_ADDRESS);
   }
 
   private int checkedSender(int sender) {
@@ -220,7 +269,8 @@ public final class ShuffleReceiver {
     return sender;
   }
 
-  private static native int poll(long handle, int batch, int sender, long timeout);
+  private static native int poll(
+      long handle, int batch, int sender, RowMemory into, long timeout);
 
   private static native int release(long handle, int batch);
 

@@ -189,7 +189,7 @@ public final class ShuffleSender {
     return outcome;
   }
 
-  // --- for LongSender, RowWriter, ObjectSender, ExchangePart
+  // --- for LongSender, RowWriter, MemorySender, ObjectSender, ExchangePart
 
   boolean isFinishing() {
     return isFinishing;
@@ -248,7 +248,7 @@ public final class ShuffleSender {
     FaroException.checked(commit(shuffle.call(), bytes));
   }
 
-  private void checkReceivers(int[] receivers) {
+  void checkReceivers(int[] receivers) {
     if (Objects.requireNonNull(receivers, "receivers").length == 0) {
       throw new FaroException(
           Code.INVALID_ARGUMENT, "stage " + spec.stage() + ": a row for no receiver");

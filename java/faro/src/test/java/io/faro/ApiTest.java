@@ -80,7 +80,7 @@ class ApiTest {
             .map(Method::getName)
             .filter(name -> !Set.of("stoppedBy", "finish").contains(name))
             .collect(Collectors.toCollection(TreeSet::new));
-    assertEquals(Set.of("broadcast", "claim", "multicast", "put", "send", "sendAll", "sendRows"), verbs);
+    assertEquals(Set.of("broadcast", "claim", "multicast", "put", "send", "sendAll", "sendParts", "sendRows"), verbs);
   }
 
   @Test

@@ -65,7 +65,7 @@ class HostileFrameTest {
 
   /** Reads all rows as an {@link ObjectReceiver} does. */
   private <T> void readAll(Batch batch, byte[] bytes, RowCodec<T> codec, String which) {
-    batch.place(memory.put(bytes), bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
+    batch.place(memory.put(bytes), null, bytes.length, 1 + random.nextInt(20), codec.rowBytes(), 0);
     try {
       while (batch.nextRow()) {
         T object = codec.read(batch, batch.rowOffset(), batch.rowLength());

@@ -258,6 +258,118 @@ class MemorySenderTest {
     }
   }
 
+  // --- rows of pieces
+
+  /** The bytes of row {@code seed}, cut where {@code cuts} say, each piece in a buffer of its own, behind its beginning. */
+  private static ByteBuffer[] pieces(byte[] row, int... cuts) {
+    ByteBuffer[] pieces = new ByteBuffer[cuts.length + 1];
+    for (int i = 0; i < pieces.length; i++) {
+      int from = i == 0 ? 0 : cuts[i - 1];
+      int to = i == cuts.length ? row.length : cuts[i];
+      pieces[i] = direct(BEGIN + to - from + 1).position(BEGIN).put(row, from, to - from).flip().position(BEGIN);
+    }
+    return pieces;
+  }
+
+  private static byte[] randomRow(int seed, int bytes) {
+    byte[] row = new byte[bytes];
+    new Random(seed).nextBytes(row);
+    return row;
+  }
+
+  private static byte[] row(Batch batch) {
+    byte[] row = new byte[batch.rowLength()];
+    batch.getBytes(batch.rowOffset(), row, 0, row.length);
+    return row;
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aRowOfPiecesArrivesWholeAtOneAndAtSeveral(boolean byAddress) throws Exception {
+    int[] lengths = {0, 10, 5000, 300_000, 10};
+    try (Cluster cluster = new Cluster("auto", 1, 3)) {
+      cluster.shuffle(0, (worker, shuffle) -> {
+        MemorySender sender = shuffle.sender().memory();
+        for (int i = 0; i < lengths.length; i++) {
+          int length = lengths[i];
+          ByteBuffer[] pieces = pieces(randomRow(i, length), length / 4, length / 4, length / 2); // one is empty
+          int[] to = {2, 0};
+          long[] addresses = Stream.of(pieces).mapToLong(piece -> address(piece, 1)).toArray();
+          long[] bytes = Stream.of(pieces).mapToLong(Buffer::remaining).toArray();
+          Outcome several = byAddress ? sender.sendParts(to, addresses, bytes, Wait.FOREVER) : sender.sendParts(to, pieces, Wait.FOREVER);
+          assertEquals(Outcome.DONE, several);
+          assertEquals(Outcome.DONE, sender.sendParts(1, pieces));
+          assertEquals(1, sender.taken());
+          assertTrue(Stream.of(pieces).allMatch(piece -> piece.position() == BEGIN), "pieces stay as they are");
+        }
+        assertEquals(Outcome.DONE, shuffle.sender().finish());
+        int[] next = new int[3];
+        drain(shuffle, batch -> {
+          while (batch.nextRow()) {
+            int i = next[batch.sender()]++;
+            assertArrayEquals(randomRow(i, lengths[i]), row(batch));
+          }
+        });
+        assertArrayEquals(new int[] {lengths.length, lengths.length, lengths.length}, next);
+      });
+    }
+  }
+
+  @Test
+  void aRowOfPiecesThatIsNoneOfTheShuffleIsRefusedByItsName() throws Exception {
+    try (Cluster cluster = new Cluster(1, 1, config -> config.set(Setting.ROW_LIMIT_BYTES, 1 << 16));
+        Shuffle fixed = cluster.openShuffle(8);
+        Shuffle variable = cluster.openShuffle(0)) {
+      MemorySender sender = variable.sender().memory();
+      int[] to = {0};
+      ByteBuffer four = direct(4);
+      long at = address(four, 1);
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(0, four, ByteBuffer.allocate(4)), "pieces[1]: the buffer lies in the Java heap");
+      assertEquals("pieces[1]", assertThrows(NullPointerException.class, () -> sender.sendParts(0, four, null)).getMessage());
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(1, four), "receiver 1 does not exist");
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(new int[] {0, 0}, new ByteBuffer[] {four}, Wait.NONE), "twice");
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(new int[0], new ByteBuffer[] {four}, Wait.NONE), "a row for no receiver");
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(to, new long[] {at}, new long[2], Wait.NONE), "1 addresses of pieces, and 2 lengths");
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(to, new long[] {at}, new long[] {-1}, Wait.NONE), "a piece of -1 bytes");
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(to, new long[1], new long[] {4}, Wait.NONE), "has bytes, but no address");
+      long[] many = new long[65_537];
+      failsBy(Code.INVALID_ARGUMENT, () -> sender.sendParts(to, many, many, Wait.NONE), "more than 65536 pieces");
+      ByteBuffer large = direct(1 << 15);
+      failsBy(Code.ROW_TOO_LARGE, () -> sender.sendParts(0, large, large, four), "65540 bytes");
+      long[] huge = {at, at, at};
+      failsBy(Code.ROW_TOO_LARGE, () -> sender.sendParts(to, huge, new long[] {Long.MAX_VALUE, Long.MAX_VALUE, 9}, Wait.NONE), "no sum");
+      failsBy(Code.INVALID_ARGUMENT, () -> fixed.sender().memory().sendParts(0, four), "4 bytes");
+      assertEquals(0, sender.taken());
+      for (Shuffle each : List.of(fixed, variable)) {
+        assertEquals(Outcome.DONE, each.sender().finish(Wait.NONE));
+        assertEquals(Outcome.END_OF_STREAM, each.receiver().receive(each.receiver().newBatch(), Wait.NONE));
+      }
+    }
+  }
+
+  @Test
+  void aRowOfPiecesWaitsForRoom() throws Exception {
+    towardsAFullRing(8, (sending, receiving) -> {
+      MemorySender sender = sending.sender().memory();
+      ByteBuffer rows = counting(MANY);
+      int sent = 0;
+      Outcome outcome;
+      do {
+        outcome = sender.sendParts(0, new ByteBuffer[] {rows.slice(8 * sent, 3), rows.slice(8 * sent + 3, 5)}, Wait.NONE);
+        sent += sender.taken();
+      } while (outcome == Outcome.DONE);
+      assertEquals(Outcome.WOULD_WAIT, outcome);
+      assertEquals(Outcome.WOULD_WAIT, sender.stoppedBy());
+      ByteBuffer last = rows.slice(8 * sent, 8);
+      assertEquals(Outcome.DEADLINE, sender.sendParts(0, new ByteBuffer[] {last}, Wait.atMost(Duration.ofMillis(1))));
+      int count = sent + 1;
+      FutureTask<Integer> taking = Checks.start(() -> take(receiving, count));
+      assertEquals(Outcome.DONE, sender.sendParts(0, last));
+      sending.sender().flush();
+      assertEquals(count, taking.get());
+    });
+  }
+
   // --- waiting
 
   /** Worker 0 sends to worker 1, whose ring is full, as it receives nothing yet. */
@@ -567,11 +679,11 @@ class MemorySenderTest {
       int[] to = new int[3];
       for (int length : new int[] {6, 9, -1, Integer.MAX_VALUE, Integer.MIN_VALUE}) { // 6: no room for the next length
         frame.putInt(0, length);
-        batch.place(memory.put(frame.array()), 12, 2, 0, 0);
+        batch.place(memory.put(frame.array()), null, 12, 2, 0, 0);
         failsBy(Code.PROTOCOL_ERROR, () -> batch.offsets(to), "it ends within a row");
       }
       frame.putInt(0, 4).putInt(8, 0);
-      batch.place(memory.put(frame.array()), 12, 2, 0, 0);
+      batch.place(memory.put(frame.array()), null, 12, 2, 0, 0);
       assertEquals(2, batch.offsets(to));
       assertArrayEquals(new int[] {0, 8, 12}, to);
       batch.forget();

@@ -130,6 +130,7 @@ class NullArgumentsTest {
               "receivers", List.of(
                   () -> memory.sendRows(bytes, 0, 1, null, NOW),
                   () -> memory.sendRows(bytes, numbers, 0, 1, null, NOW),
+                  () -> memory.sendParts(null, new ByteBuffer[] {bytes}, NOW),
                   () -> sender.multicast(null, row, 0, 8, NOW), () -> objects.multicast(null, 1L, NOW)),
               "wait", List.of(
                   () -> sender.send(0, row, 0, 8, null),
@@ -137,12 +138,15 @@ class NullArgumentsTest {
                   () -> sender.broadcast(row, 0, 8, null),
                   () -> longs.sendAll(new long[1], 0, 1, Partition.values()[0], null),
                   () -> memory.sendRows(bytes, 0, 1, numbers, null),
+                  () -> memory.sendParts(first, new ByteBuffer[] {bytes}, null),
                   () -> receiver.receive(batch, null),
+                  () -> receiver.receiveInto(batch, ByteBuffer::allocateDirect, null),
                   () -> receiver.receiveFrom(0, batch, null),
                   () -> sender.finish(null)),
               "codec", List.of(() -> sender.objects(null), () -> receiver.objects(null), () -> receiver.merge(null, (a, b) -> 0)),
               "order", List.of(() -> receiver.merge(RowCodecs.LONG, null)),
-              "batch", List.of(() -> receiver.receive(null, NOW), () -> receiver.receiveFrom(0, null, NOW)),
+              "batch", List.of(
+                  () -> receiver.receive(null, NOW), () -> receiver.receiveInto(null, ByteBuffer::allocateDirect, NOW), () -> receiver.receiveFrom(0, null, NOW)),
               "rows", List.of(
                   () -> longs.sendAll(null, 0, 0, Partition.values()[0], NOW),
                   () -> memory.sendRows(null, 0, 1, numbers, NOW),
@@ -155,7 +159,11 @@ class NullArgumentsTest {
           Map.of(
               "offsets", List.of(
                   () -> memory.sendRows(bytes, (IntBuffer) null, 0, 1, numbers, NOW),
-                  () -> memory.sendRows(bytes, (LongBuffer) null, 0, 1, numbers, NOW))));
+                  () -> memory.sendRows(bytes, (LongBuffer) null, 0, 1, numbers, NOW)),
+              "pieces", List.of(() -> memory.sendParts(first, null, NOW), () -> memory.sendParts(0, (ByteBuffer[]) null), () -> memory.sendParts(0, null, NOW)),
+              "addresses", List.of(() -> memory.sendParts(first, null, new long[0], NOW)),
+              "bytes", List.of(() -> memory.sendParts(first, new long[0], null, NOW)),
+              "allocate", List.of(() -> receiver.receiveInto(batch, null), () -> receiver.receiveInto(batch, null, NOW))));
     }
   }
 

@@ -103,7 +103,7 @@ public final class RowCodecFuzz {
 
   private static void read(byte[] bytes, int rows, int rowBytes, int flags) {
     Batch batch = receiver.frameForTest();
-    batch.place(memory.put(bytes), bytes.length, rows, rowBytes, 0);
+    batch.place(memory.put(bytes), null, bytes.length, rows, rowBytes, 0);
     Way way = Way.values()[flags % WAYS % Way.values().length];
     List<Object> objects = new ArrayList<>();
     Code refused = null;
