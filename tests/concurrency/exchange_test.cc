@@ -305,14 +305,16 @@ TEST_P(ExchangeTest, while_a_batch_is_kept_nothing_is_produced) {
     bool ends = false;
     const auto produce = [&](const ShuffleSender& sender) {
       if (ends) return Outcome::end_of_stream;
-      const Outcome outcome = send_row(sender, ++produced);
-      EXPECT_EQ(sender.flush(), Outcome::done);
-      return outcome;
+      for (int frame = 0; frame < 3; ++frame) {
+        EXPECT_EQ(send_row(sender, ++produced), Outcome::done);
+        EXPECT_EQ(sender.flush(), Outcome::done);
+      }
+      return Outcome::done;
     };
     std::vector<Batch> kept;
     const auto keep = [&](Batch& batch) { kept.push_back(std::move(batch)); };
     EXPECT_EQ(worker.exchange(shuffle, produce, keep), Outcome::holding);
-    EXPECT_EQ(kept.size(), 1u) << "at once";
+    EXPECT_EQ(kept.size(), 1u) << "at once, though there are three";
     const uint64_t before = produced;
     for (int call = 0; call < 3; ++call)
       EXPECT_EQ(worker.exchange(shuffle, produce, keep), Outcome::holding);

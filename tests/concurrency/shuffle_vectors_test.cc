@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "faro/hash.h"
+#include "shuffle/kernels/kernels.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
@@ -82,6 +83,16 @@ std::vector<std::vector<std::byte>> take_rows_of_all(Shuffle& shuffle) {
   return all;
 }
 
+/// Finishes, and takes what worker `w` is to get of `rows_of(sender)` from each.
+template <typename RowsOf>
+void end_with_all_rows(Shuffle& shuffle, uint32_t w, uint32_t sender_count, const RowsOf& rows_of) {
+  ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
+  const auto received = take_rows_of_all(shuffle);
+  for (uint32_t from = 0; from < sender_count; ++from)
+    EXPECT_TRUE(received[from] == rows_of(from).to(w)) << "from " << from << " to " << w;
+  shuffle.close();
+}
+
 void expect_all_sent(const Sent& sent, size_t count) {
   EXPECT_EQ(sent.outcome, Outcome::done);
   EXPECT_EQ(sent.rows, count);
@@ -104,11 +115,7 @@ TEST_F(ShuffleApi, rows_of_a_fixed_width_go_to_the_receivers_that_are_named) {
       const auto sender = value_of(shuffle.sender());
       expect_all_sent(sender.send_rows(rows.bytes.data(), rows.count(), rows.receivers.data()),
                       rows.count());
-      ASSERT_EQ(sender.finish(), Outcome::done);
-      const auto received = take_rows_of_all(shuffle);
-      for (uint32_t from = 0; from < kWorkers; ++from)
-        EXPECT_TRUE(received[from] == rows_of(from).to(w)) << "from " << from << " to " << w;
-      shuffle.close();
+      end_with_all_rows(shuffle, w, kWorkers, rows_of);
     }
     EXPECT_EQ(worker(w).end_query(id), Outcome::done);
   });
@@ -140,58 +147,61 @@ TEST_F(ShuffleApi, rows_by_offsets_go_to_the_receivers_that_are_named) {
                            : sender.send_rows(rows.bytes.data(), narrow.data(), rows.count(),
                                               rows.receivers.data()),
                       rows.count());
-      ASSERT_EQ(sender.finish(), Outcome::done);
-      const auto received = take_rows_of_all(shuffle);
-      for (uint32_t from = 0; from < kWorkers; ++from)
-        EXPECT_TRUE(received[from] == rows_of(from).to(w)) << "from " << from << " to " << w;
-      shuffle.close();
+      end_with_all_rows(shuffle, w, kWorkers, rows_of);
     }
     EXPECT_EQ(worker(w).end_query(id), Outcome::done);
   });
 }
 
+struct KeyCase {
+  RowKey key;
+  KeyHash hash;
+};
+
+uint32_t receiver_by_key(const KeyCase& by, std::span<const std::byte> row,
+                         uint32_t receiver_count) {
+  const std::byte* const key = row.data() + by.key.offset;
+  if (by.key.bytes != 4 && by.key.bytes != 8)
+    return partition(hash_bytes(key, by.key.bytes), receiver_count);
+  uint64_t number = 0;
+  std::memcpy(&number, key, by.key.bytes);
+  return partition(
+      by.hash == KeyHash::finalizer ? FinalizerHash{}(number) : MultiplicativeHash{}(number),
+      receiver_count);
+}
+
 TEST_F(ShuffleApi, rows_go_where_their_key_says_also_if_it_is_named_at_run_time) {
   constexpr uint32_t kWorkers = 3;
   constexpr uint32_t kWidth = 20;
-  const QueryId id = open_and_begin(1, {{"cluster.workers", std::to_string(kWorkers)}});
-  struct Case {
-    RowKey key;
-    KeyHash hash;
-  };
-  const std::vector<Case> cases = {
-      {{0, 8}, KeyHash::finalizer},  {{3, 8}, KeyHash::multiplicative},
-      {{12, 4}, KeyHash::finalizer}, {{16, 4}, KeyHash::multiplicative},
-      {{1, 13}, KeyHash::finalizer}, {{0, 20}, KeyHash::finalizer}};
-  const auto receiver_of = [](const Case& by, std::span<const std::byte> row) {
-    uint64_t key = 0;
-    if (by.key.bytes != 4 && by.key.bytes != 8)
-      return partition(hash_bytes(row.data() + by.key.offset, by.key.bytes), kWorkers);
-    std::memcpy(&key, row.data() + by.key.offset, by.key.bytes);
-    return partition(
-        by.hash == KeyHash::finalizer ? FinalizerHash{}(key) : MultiplicativeHash{}(key), kWorkers);
-  };
-  cluster_->run_workers([&](uint32_t w) {
-    for (size_t c = 0; c < cases.size(); ++c) {
-      SCOPED_TRACE(c);
-      Shuffle shuffle = open_shuffle(worker(w), spec(id, static_cast<uint32_t>(c), kWidth));
-      const auto rows_of = [&](uint32_t sender) {
-        Rows rows = rows_of_width(kWidth, 700, kWorkers, sender);
-        for (size_t i = 0; i < rows.count(); ++i)
-          rows.receivers[i] = receiver_of(cases[c], rows.row(i));
-        return rows;
-      };
-      const Rows rows = rows_of(w);
-      const auto sender = value_of(shuffle.sender());
-      expect_all_sent(sender.send_all(rows.bytes.data(), rows.count(), cases[c].key, cases[c].hash),
-                      rows.count());
-      ASSERT_EQ(sender.finish(), Outcome::done);
-      const auto received = take_rows_of_all(shuffle);
-      for (uint32_t from = 0; from < kWorkers; ++from)
-        EXPECT_TRUE(received[from] == rows_of(from).to(w)) << "from " << from << " to " << w;
-      shuffle.close();
-    }
-    EXPECT_EQ(worker(w).end_query(id), Outcome::done);
-  });
+  constexpr KeyCase kCases[] = {{{0, 8}, KeyHash::finalizer},  {{3, 8}, KeyHash::multiplicative},
+                                {{12, 4}, KeyHash::finalizer}, {{16, 4}, KeyHash::multiplicative},
+                                {{1, 13}, KeyHash::finalizer}, {{0, 20}, KeyHash::finalizer}};
+  for (const shuffle::Kernel kernel : shuffle::kKernels) {
+    if (!shuffle::is_supported(kernel)) continue;
+    SCOPED_TRACE(shuffle::kernel_name(kernel));
+    const QueryId id =
+        open_and_begin(1, {{"cluster.workers", std::to_string(kWorkers)},
+                           {"kernel.scatter", std::string(shuffle::kernel_name(kernel))}});
+    cluster_->run_workers([&](uint32_t w) {
+      for (const KeyCase& by : kCases) {
+        const auto stage = static_cast<uint32_t>(&by - kCases);
+        SCOPED_TRACE(stage);
+        Shuffle shuffle = open_shuffle(worker(w), spec(id, stage, kWidth));
+        const auto rows_of = [&](uint32_t sender) {
+          Rows rows = rows_of_width(kWidth, 700, kWorkers, sender);
+          for (size_t i = 0; i < rows.count(); ++i)
+            rows.receivers[i] = receiver_by_key(by, rows.row(i), kWorkers);
+          return rows;
+        };
+        const Rows rows = rows_of(w);
+        const auto sender = value_of(shuffle.sender());
+        expect_all_sent(sender.send_all(rows.bytes.data(), rows.count(), by.key, by.hash),
+                        rows.count());
+        end_with_all_rows(shuffle, w, kWorkers, rows_of);
+      }
+      EXPECT_EQ(worker(w).end_query(id), Outcome::done);
+    });
+  }
 }
 
 // With a ring that is soon full, each call sends some rows, and the next one goes on.

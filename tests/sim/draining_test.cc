@@ -1,48 +1,25 @@
-// When frames that nobody receives are spilled (native/DESIGN.md#hc-3), by the simulated clock: a drain delay is a second, which is
-// long against all else that happens here.
+// When frames that nobody receives are spilled (native/DESIGN.md#hc-3), by the simulated clock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "faro/session.h"
 #include "faro/shuffle.h"
-#include "sim/cluster.h"
+#include "sim/query_on_nodes.h"
 
 namespace faro::test {
 namespace {
 
-constexpr base::Nanoseconds kSecond = 1'000'000'000;
-constexpr base::Nanoseconds kDrainDelay = kSecond;
-constexpr base::Nanoseconds kLongestDelay = 16 * kDrainDelay;
-constexpr uint32_t kRing = 4096;
 constexpr uint32_t kRowBytes = 100;
-constexpr uint64_t kRowsOfRing = kRing / kRowBytes;
+constexpr uint64_t kRowsOfRing = 4096 / kRowBytes;
 constexpr uint64_t kMemory = 96 * 1024;
 
 const std::vector<std::byte> kRow(kRowBytes, std::byte{7});
-
-ClusterShape of_nodes(uint32_t count) {
-  ClusterShape shape;
-  shape.workers_per_node.assign(count, 1);
-  shape.knobs.stall_limit = 1'000 * kSecond;
-  shape.configure = [](Config& config, uint32_t) {
-    for (const auto& [key, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
-             {"ring.bytes", kRing},
-             {"transfer.threshold_bytes", kRing / 2},
-             {"drain.delay_us", kDrainDelay / 1000},
-             {"overflow.memory_bytes", kMemory}})
-      EXPECT_TRUE(config.set(key, value).ok()) << key;
-  };
-  return shape;
-}
 
 void send(const Shuffle& shuffle, uint64_t rows) {
   for (uint64_t row = 0; row < rows; ++row)
@@ -60,52 +37,19 @@ uint64_t receive(const Shuffle& shuffle, uint64_t rows) {
   return received;
 }
 
-class Draining : public testing::Test {
+class Draining : public QueryOnNodes {
  protected:
-  void start(uint32_t nodes) {
-    cluster_ = std::make_unique<SimCluster>(1, of_nodes(nodes));
-    ASSERT_TRUE(cluster_->open_sessions().ok()) << cluster_->world().report();
-    began_ = cluster_->world().now();
-    query_ = cluster_->session(0).begin_query();
-  }
-  void run() { ASSERT_TRUE(cluster_->run().ok()) << cluster_->world().report(); }
+  static constexpr base::Nanoseconds kLongestDelay = 16 * kDrainDelay;
 
-  /// A node's part in the query, which it ends.
-  void spawn(uint32_t node, std::function<void(Worker& worker)> part) {
-    cluster_->spawn(node, 0, [this, node, part = std::move(part)] {
-      Worker& worker = cluster_->session(node).worker(0);
-      part(worker);
-      EXPECT_EQ(worker.end_query(query_), Outcome::done);
-    });
-  }
+  void start(uint32_t nodes) { QueryOnNodes::start(nodes, {{"overflow.memory_bytes", kMemory}}); }
   Shuffle open(Worker& worker, uint32_t stage, uint32_t sender, uint32_t receiver) {
     return open(worker, query_, stage, sender, receiver);
   }
   static Shuffle open(Worker& worker, const QueryId& query, uint32_t stage, uint32_t sender,
                       uint32_t receiver) {
-    Result<Shuffle> shuffle = worker.open_shuffle({query, stage, kRowBytes, {sender}, {receiver}});
-    EXPECT_TRUE(shuffle.ok());
-    return std::move(shuffle).value();
+    return QueryOnNodes::open(worker, query, stage, kRowBytes, {sender}, {receiver});
   }
-  /// Takes the rest of a shuffle, or ends it.
-  static void end(Shuffle& shuffle) {
-    if (shuffle.sender().ok()) {
-      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
-    }
-    Batch batch;
-    while (shuffle.receiver().ok() && shuffle.receiver()->receive(batch) == Outcome::done) {
-    }
-    shuffle.close();
-  }
-
-  base::Nanoseconds passed() const { return cluster_->world().now() - began_; }
-  SessionMetrics metrics(uint32_t node) { return cluster_->session(node).metrics(); }
-  uint64_t spilled(uint32_t node) {
-    return cluster_->session(node).worker(0).metrics().bytes_spilled;
-  }
-  void sleep_until(base::Nanoseconds time) {
-    cluster_->sleep(began_ + time - cluster_->world().now());
-  }
+  uint64_t spilled(uint32_t node) { return at(node).bytes_spilled; }
 
   /// Two nodes that send each other `rows` rows, all of them before they receive any. `sent` is called by each in between.
   void send_first(uint64_t rows, std::function<void(uint32_t node)> sent = {}) {
@@ -122,10 +66,6 @@ class Draining : public testing::Test {
       });
     }
   }
-
-  std::unique_ptr<SimCluster> cluster_;
-  base::Nanoseconds began_ = 0;
-  QueryId query_;
 };
 
 TEST_F(Draining, does_not_wait_for_the_delay_where_a_program_sends_everything_first) {

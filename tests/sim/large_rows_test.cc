@@ -1,14 +1,11 @@
-// Rows larger than a ring that are cut straight from their sender's memory (native/DESIGN.md#hc-7), by the simulated clock: a drain
-// delay is a second, which is long against all else that happens here.
+// Rows larger than a ring that are cut straight from their sender's memory (native/DESIGN.md#hc-7), by the simulated clock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <functional>
 #include <initializer_list>
-#include <memory>
 #include <new>
 #include <span>
 #include <utility>
@@ -17,7 +14,7 @@
 #include "faro/session.h"
 #include "faro/shuffle.h"
 #include "shuffle/overflow/overflow.h"
-#include "sim/cluster.h"
+#include "sim/query_on_nodes.h"
 #include "support/expect.h"
 
 namespace faro::test {
@@ -25,10 +22,7 @@ namespace {
 
 using shuffle::Overflow;
 
-constexpr base::Nanoseconds kSecond = 1'000'000'000;
-constexpr base::Nanoseconds kDrainDelay = kSecond;
-constexpr uint32_t kRing = 4096;
-constexpr uint64_t kRowBytes = 10 * kRing + 77;
+constexpr uint64_t kRowBytes = 10 * 4096 + 77;  // of ten rings
 
 std::vector<std::byte> row_of(int seed, uint64_t bytes = kRowBytes) {
   std::vector<std::byte> row(bytes);
@@ -37,47 +31,15 @@ std::vector<std::byte> row_of(int seed, uint64_t bytes = kRowBytes) {
   return row;
 }
 
-ClusterShape of_nodes(uint32_t count, uint64_t yields) {
-  ClusterShape shape;
-  shape.workers_per_node.assign(count, 1);
-  shape.knobs.stall_limit = 1'000 * kSecond;
-  shape.configure = [yields](Config& config, uint32_t) {
-    for (const auto& [key, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
-             {"ring.bytes", kRing},
-             {"transfer.threshold_bytes", kRing / 2},
-             {"drain.delay_us", kDrainDelay / 1000},
-             {"wait.yields", yields},
-             {"overflow.memory_bytes", 1 << 20}})
-      EXPECT_TRUE(config.set(key, value).ok()) << key;
-  };
-  return shape;
-}
-
-class LargeRows : public testing::Test {
+class LargeRows : public QueryOnNodes {
  protected:
   void start(uint32_t nodes, uint64_t yields = 20) {
-    cluster_ = std::make_unique<SimCluster>(1, of_nodes(nodes, yields));
-    ASSERT_TRUE(cluster_->open_sessions().ok()) << cluster_->world().report();
-    began_ = cluster_->world().now();
-    query_ = cluster_->session(0).begin_query();
-  }
-  void run() { ASSERT_TRUE(cluster_->run().ok()) << cluster_->world().report(); }
-
-  /// A node's part in the query, which it ends.
-  void spawn(uint32_t node, std::function<void(Worker& worker)> part, Outcome end = Outcome::done) {
-    cluster_->spawn(node, 0, [this, node, end, part = std::move(part)] {
-      Worker& worker = cluster_->session(node).worker(0);
-      part(worker);
-      EXPECT_EQ(worker.end_query(query_), end);
-    });
+    QueryOnNodes::start(nodes, {{"wait.yields", yields}, {"overflow.memory_bytes", 1 << 20}});
   }
   /// Its rows have a length each.
   Shuffle open(Worker& worker, uint32_t stage, std::vector<uint32_t> senders,
                std::vector<uint32_t> receivers) {
-    Result<Shuffle> shuffle =
-        worker.open_shuffle({query_, stage, 0, std::move(senders), std::move(receivers)});
-    EXPECT_TRUE(shuffle.ok());
-    return std::move(shuffle).value();
+    return QueryOnNodes::open(worker, query_, stage, 0, std::move(senders), std::move(receivers));
   }
   static Outcome send(const Shuffle& shuffle, std::span<const std::byte> row,
                       uint32_t receiver = 0) {
@@ -89,31 +51,10 @@ class LargeRows : public testing::Test {
     ASSERT_EQ(batch.row_count(), 1u);
     EXPECT_TRUE(std::ranges::equal(*batch.each_row().begin(), expected));
   }
-  /// Takes the rest of a shuffle, or ends it.
-  static void end(Shuffle& shuffle) {
-    if (shuffle.sender().ok()) {
-      EXPECT_EQ(shuffle.sender()->finish(), Outcome::done);
-    }
-    Batch batch;
-    while (shuffle.receiver().ok() && shuffle.receiver()->receive(batch) == Outcome::done) {
-    }
-    shuffle.close();
-  }
-
-  base::Nanoseconds passed() const { return cluster_->world().now() - began_; }
-  SessionMetrics metrics(uint32_t node) { return cluster_->session(node).metrics(); }
-  WorkerMetrics at(uint32_t node) { return cluster_->session(node).worker(0).metrics(); }
-  void sleep_until(base::Nanoseconds time) {
-    if (passed() < time) cluster_->sleep(began_ + time - cluster_->world().now());
-  }
   void expect_nothing_charged() {
     for (uint32_t node = 0; node < cluster_->node_count(); ++node)
       EXPECT_EQ(metrics(node).overflow_memory_bytes, 0u) << node;
   }
-
-  std::unique_ptr<SimCluster> cluster_;
-  base::Nanoseconds began_ = 0;
-  QueryId query_;
 };
 
 TEST_F(LargeRows, take_nothing_of_their_senders_overflow) {
