@@ -296,8 +296,10 @@ class Bench(unittest.TestCase):
 
     def test_has_a_row_for_each_carrier_and_shape_beside_tuned_sockets(self):
         lines = [line.split() for line in bench.table(self.outcomes()).splitlines()]
-        self.assertEqual([line[0] for line in lines].count("4"), 2)  # "4 processes × 1 worker"
+        self.assertEqual([line[0] for line in lines].count("4"), 3)  # "4 processes × 1 worker"
         self.assertEqual(lines.count(["shm", "0.0160", "250", "M", "3.00", "3.00", "×", "1.0000", "9.00", "verified"]), 2)
+        # Half as many rows, of 100 bytes.
+        self.assertEqual(lines.count(["plain-loop", "0.0080", "250", "M", "3.00", "3.00", "×", "1.0000", "9.00", "verified"]), 1)
         self.assertEqual(lines.count(["java-tcp", "0.0480", "83.3", "M", "7.00", "1.00", "×", "1.0000", "9.00", "verified"]), 1)
         # Of fewer rows, scaled to those of the others.
         self.assertEqual(lines.count(["sockets-paper", "*", "4.8000", "833", "k", "601.00", "0.01", "×", "10.0000", "9.00", "verified"]), 2)
