@@ -421,7 +421,7 @@ class Saying(unittest.TestCase):
         way = {"part": "run-time-width", "row_bytes": 16}
         ways = [measured("row-typed", 0, way, send_cpu_ns_per_row=10.0), measured("row-bytes", 0, way, send_cpu_ns_per_row=11.9)]
         self.assertEqual(verdicts("rows of 16 bytes, width given at run time: send against", *ways), ["no"])
-        self.assertEqual(len(verdicts("")), 75)
+        self.assertEqual(len(verdicts("")), 83)
 
     def test_names_every_place_where_faro_loses_or_says_that_there_is_none(self):
         def workers(sockets: float) -> Measurements:

@@ -248,6 +248,7 @@ def _peers(rows: dict) -> Experiment:
 
 
 ROW_WIDTHS = (8, 16, 24, 32, 64, 100, 128)  # that are compiled
+LARGE_WIDTHS = (64 * KIB, 1024 * KIB)  # rows larger than a frame
 TCP_SHAPES = ((4, 1, 8), (4, 1, 16), (4, 1, 32), (4, 1, 64), (4, 1, 100), (8, 1, 8), (8, 1, 100), (8, 4, 8))  # processes, workers, bytes of a row
 SHAPES_ON_ALL = ((4, 2), (8, 1))
 
@@ -261,6 +262,7 @@ def _figures(quick: bool, rows: dict) -> Experiment:
 
     pinned = {"part": "pinned", "processes": 4, "workers": 1, **rows}
     widths = [wide("widths", 4, 1, row_bytes) for row_bytes in ((8, 100) if quick else ROW_WIDTHS)]
+    large = [{**wide("large", 4, 1, row_bytes), "rows": (1_600_000 if quick else 800_000_000) // row_bytes // 4 + 1} for row_bytes in LARGE_WIDTHS]
     shapes = [wide("tcp", *shape) for shape in (TCP_SHAPES[:1] if quick else TCP_SHAPES)]
     on_all = [{"part": "unpinned", "processes": p, "workers": w, **rows} for p, w in (SHAPES_ON_ALL[:1] if quick else SHAPES_ON_ALL)]
     connect = [
@@ -276,6 +278,7 @@ def _figures(quick: bool, rows: dict) -> Experiment:
     points = _points((*FARO, "sockets", "plain-loop"), pinned)
     points += _points(("shm", "sockets"), {**pinned, "part": "cheap hash", "hash": "multiplicative"})
     points += _points(("shm", "plain-loop", "copies"), *widths)
+    points += _points((*CPP, "plain-loop", "copies"), *large)
     points += _points(("tcp", "sockets"), *shapes)
     points += _points(java, {**pinned, "part": "java"})
     points += _of(_points(CPP, *on_all), pinned=False)
@@ -288,7 +291,7 @@ def _figures(quick: bool, rows: dict) -> Experiment:
         "figures", "two_stage", points, laps=7, pinned=True,
         title="Every figure that the project sets itself a goal for",
         method="The two-stage job in C++ and Java, beside tuned sockets, a loop written by hand for this job alone and the copies alone, "
-        "on one processor; rows of every width that is compiled, 160 MB of them; on all processors 4 × 2 and 8 × 1; rows with a length each; "
+        "on one processor; rows of every width that is compiled, 160 MB of them, and of 64 KiB and 1 MiB, 800 MB; on all processors 4 × 2 and 8 × 1; rows with a length each; "
         "rows whose width is given at run time, one at a time and many, beside those of a compiled type; what a session of 8 nodes takes while "
         "it waits for nothing; and connecting, without and with a secret. The goals above have what is wanted of each.",
     )  # fmt: skip

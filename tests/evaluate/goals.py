@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import flink_jobs
-from experiments import ROW_WIDTHS, SHAPES_ON_ALL, TCP_SHAPES
+from experiments import LARGE_WIDTHS, ROW_WIDTHS, SHAPES_ON_ALL, TCP_SHAPES
 from flink import LATENCY, THROUGHPUT
-from labels import number
+from labels import number, size
 from measurement import Measurements
 from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
 
@@ -273,6 +273,12 @@ def _of_figures():
     for row_bytes in (width for width in ROW_WIDTHS if width >= 100):  # from here on moving bytes is all that counts
         text = f"{where}, rows of {row_bytes} bytes: shm against the copies alone, CPU"
         yield beside(text, cpu, "shm", "copies", {"part": "widths", "row_bytes": row_bytes}, 1.1)
+    for row_bytes in LARGE_WIDTHS:
+        at, text = {"part": "large", "row_bytes": row_bytes}, f"{where}, rows of {size(row_bytes)}"
+        yield beside(f"{text}: shm against the plain loop, CPU", cpu, "shm", "plain-loop", at, 1.1)
+        yield beside(f"{text}: shm against the copies alone, CPU", cpu, "shm", "copies", at, 1.1)
+        yield beside(f"{text}: shm against tuned sockets, CPU", cpu, "shm", "sockets", at, 1)
+        yield beside(f"{text}: tcp against tuned sockets, CPU", cpu, "tcp", "sockets", at, 1)
     for processes, workers, row_bytes in TCP_SHAPES:
         shape = {"part": "tcp", "processes": processes, "workers": workers, "row_bytes": row_bytes}
         text = f"{processes} × {workers} on one processor, rows of {row_bytes} bytes: tuned sockets against tcp, CPU"

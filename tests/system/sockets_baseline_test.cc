@@ -57,10 +57,10 @@ class EveryShape : public testing::TestWithParam<std::tuple<SocketsForm, Shape>>
 TEST_P(EveryShape, shuffles_every_row_once) {
   const auto [form, shape] = GetParam();
   for (HashKind hash : {HashKind::finalizer, HashKind::multiplicative}) {
-    for (uint32_t row_bytes : {8u, 16u, 100u}) {
+    for (uint32_t row_bytes : {8u, 16u, 100u, 64u * 1024, 1024u * 1024}) {
       if (hash == HashKind::multiplicative && row_bytes != 8) continue;
       SCOPED_TRACE(std::string(hash_name(hash)) + ", " + std::to_string(row_bytes) + " bytes");
-      const uint64_t rows = form == SocketsForm::tuned ? 20'001 : 301;
+      const uint64_t rows = is_large(row_bytes) ? 11 : form == SocketsForm::tuned ? 20'001 : 301;
       const TwoStageJob job{shape.processes, shape.workers, rows, row_bytes, hash};
       expect_verified(run_sockets_baseline(job, {.form = form}, {.timed_rounds = 2}), 2);
     }

@@ -68,6 +68,7 @@ TEST(TwoStageJob, refuses_what_it_cannot_run) {
       {"16 bytes", width(16), true},
       {"100 bytes", width(100), true},
       {"128 bytes", width(128), true},
+      {"1 MiB", width(1024 * 1024), true},
       {"wide rows by the cheap hash", cheap_wide, false},
       {"12 bytes", width(12), false},
   };
@@ -88,7 +89,7 @@ TEST(TwoStageJob, expects_the_transformed_integers_of_all_workers) {
 
 TEST(TwoStageJob, dispatches_to_its_hash_and_width) {
   for (const char* name : {"finalizer", "multiplicative"}) {
-    for (uint32_t row_bytes : kRowWidths) {
+    for (uint32_t row_bytes : kJobWidths) {
       TwoStageJob job;
       job.hash = test::value_of(parse_hash(name));
       job.row_bytes = row_bytes;

@@ -10,7 +10,7 @@
 namespace faro::bench {
 namespace {
 
-constexpr size_t kPartitionBytes = 32 * 1024;
+constexpr size_t partition_bytes(uint32_t row_bytes) { return std::max(32u * 1024, row_bytes); }
 constexpr size_t kStaggerBytes =
     64;  // partitions a power of two apart fight for the same cache sets
 constexpr uint64_t kProgressRows = 1 << 16;
@@ -19,7 +19,7 @@ constexpr uint64_t kProgressRows = 1 << 16;
 template <uint32_t kRowBytes>
 class Partition {
  public:
-  static constexpr size_t kRows = kPartitionBytes / kRowBytes;
+  static constexpr size_t kRows = partition_bytes(kRowBytes) / kRowBytes;
 
   explicit Partition(char* memory) : begin_(memory), at_(memory) {}
 
@@ -41,12 +41,10 @@ template <class Hash, uint32_t kRowBytes>
 class Copies {
  public:
   Copies(const TwoStageJob& job, std::atomic<uint64_t>& progress)
-      : job_(job),
-        progress_(progress),
-        memory_(2 * size_t{job.worker_count()} * (kPartitionBytes + kStaggerBytes)) {
+      : job_(job), progress_(progress), memory_(2 * size_t{job.worker_count()} * kPartitionBytes) {
     char* at = memory_.data();
     for (auto* partitions : {&first_, &second_}) {
-      for (uint32_t to = 0; to < job.worker_count(); ++to, at += kPartitionBytes + kStaggerBytes)
+      for (uint32_t to = 0; to < job.worker_count(); ++to, at += kPartitionBytes)
         partitions->emplace_back(at);
     }
   }
@@ -73,6 +71,7 @@ class Copies {
  private:
   using Codec = RowCodec<kRowBytes>;
   using Rows = Partition<kRowBytes>;
+  static constexpr size_t kPartitionBytes = partition_bytes(kRowBytes) + kStaggerBytes;
 
   static void add(Rows& rows, uint64_t n) {
     char row[kRowBytes];

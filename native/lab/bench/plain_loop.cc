@@ -13,7 +13,6 @@
 namespace faro::bench {
 namespace {
 
-constexpr uint32_t kFrameBytes = 8 * 1024;
 constexpr uint32_t kFrames = 4;  // of a ring
 constexpr uint32_t kStages = 2;
 constexpr uint32_t kYieldsBeforeSleep = 20;
@@ -33,15 +32,24 @@ struct FrameHeader {
 /// Who writes what: `written` and the frames up to it belong to the sender until it stores `written`
 /// (seq_cst, also release), then to the receiver until it stores `read`. seq_cst because both look for
 /// a sleeper afterwards (ring/doorbell.h).
+template <uint32_t kFrameBytes>
 struct Ring {
   alignas(64) std::atomic<uint32_t> written;  // frames ever written
   alignas(64) std::atomic<uint32_t> read;     // frames ever read
   alignas(64) char frames[kFrames][kFrameBytes];
 };
 
+/// A frame has room for one row at least.
+constexpr uint32_t frame_bytes(uint32_t row_bytes) {
+  return std::max<uint32_t>(8 * 1024, row_bytes + sizeof(FrameHeader));
+}
+
 /// All that the workers share, in zeroed memory.
+template <uint32_t kRowBytes>
 class SharedRings {
  public:
+  using Ring = bench::Ring<frame_bytes(kRowBytes)>;
+
   SharedRings(void* memory, uint32_t worker_count)
       : worker_count_(worker_count),
         bells_(static_cast<ring::DoorbellLine*>(memory)),
@@ -68,7 +76,7 @@ class SharedRings {
 template <class Hash, uint32_t kRowBytes>
 class PlainWorker {
  public:
-  PlainWorker(const TwoStageJob& job, const SharedRings& shared, uint32_t worker,
+  PlainWorker(const TwoStageJob& job, const SharedRings<kRowBytes>& shared, uint32_t worker,
               std::atomic<uint64_t>& progress)
       : job_(job),
         shared_(shared),
@@ -111,7 +119,8 @@ class PlainWorker {
   Totals totals() const { return sink_.totals(); }
 
  private:
-  static constexpr uint32_t kFrameRows = (kFrameBytes - sizeof(FrameHeader)) / kRowBytes;
+  using Ring = typename SharedRings<kRowBytes>::Ring;
+  static constexpr uint32_t kFrameRows = (frame_bytes(kRowBytes) - sizeof(FrameHeader)) / kRowBytes;
   using Codec = RowCodec<kRowBytes>;
 
   /// Where the next row goes; at == end: no open frame, or it is full.
@@ -247,7 +256,7 @@ class PlainWorker {
   }
 
   const TwoStageJob job_;
-  const SharedRings shared_;
+  const SharedRings<kRowBytes> shared_;
   const uint32_t self_;
   const uint32_t count_;
   std::atomic<uint64_t>& progress_;
@@ -266,11 +275,13 @@ class PlainWorker {
 Result<std::vector<RunFigures>> run_plain_loop(const TwoStageJob& job, const RunOptions& options) {
   FARO_RETURN_IF_ERROR(job.validate());
   ProcessGroupOptions group = group_options(job.process_count, job.workers_per_process, options);
-  group.shared_bytes = SharedRings::bytes(job.worker_count());
+  group.shared_bytes = with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
+    return SharedRings<kRowBytes>::bytes(job.worker_count());
+  });
   auto body = [&](GroupMember& member) {
-    const SharedRings shared(member.shared_area(), job.worker_count());
     member.run_workers([&](uint32_t local) {
       return with_job_types(job, [&]<class Hash, uint32_t kRowBytes>() {
+        const SharedRings<kRowBytes> shared(member.shared_area(), job.worker_count());
         PlainWorker<Hash, kRowBytes> worker(job, shared, member.global_worker(local),
                                             member.progress(local));
         return member.run_rounds(local, worker);

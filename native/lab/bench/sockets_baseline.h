@@ -18,11 +18,11 @@
 // the destination; a worker yields before it sleeps; memory is allocated before the clock starts.
 //
 //   frame on a socket and in a local block        (little-endian)
-//   0        2       3      4              4+row_bytes
-//   +--------+-------+------+------ … ------+
-//   | length | stage | kind |     row       |   length: row_bytes; stage 1, 2; kind 0 row, 1 end
-//   +--------+-------+------+------ … ------+   an end frame has a row of zeros, so that all frames
-//                                               are equally long
+//   0               3              4              4+row_bytes
+//   +---------------+--------------+------ … ------+
+//   |    length     | stage | kind |     row       |   length: row_bytes; stage 1, 2, in the low half
+//   +---------------+--------------+------ … ------+   of its byte; kind 0 row, 1 end. An end frame has
+//                                                      a row of zeros, so that all are equally long
 #pragma once
 
 #include <cstdint>

@@ -130,7 +130,8 @@ class SocketsWorker {
   static constexpr uint32_t kFrameBytes = kHeaderBytes + kRowBytes;
 
   static constexpr uint32_t header(uint32_t stage, uint32_t kind) noexcept {
-    return kRowBytes | stage << 16 | kind << 24;
+    static_assert(kRowBytes < 1 << 24);
+    return kRowBytes | stage << 24 | kind << 28;
   }
   static constexpr uint32_t kRow1 = header(1, 0);
   static constexpr uint32_t kRow2 = header(2, 0);

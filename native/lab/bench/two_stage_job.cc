@@ -22,10 +22,10 @@ Status out_of_range(std::string_view field, uint64_t value, std::string_view lim
 
 }  // namespace
 
-std::string row_widths() {
+std::string names_of(std::span<const uint32_t> widths) {
   std::string names;
-  for (const uint32_t& width : kRowWidths) {
-    if (!names.empty()) names += &width == std::end(kRowWidths) - 1 ? " or " : ", ";
+  for (const uint32_t& width : widths) {
+    if (!names.empty()) names += &width == &widths.back() ? " or " : ", ";
     names += std::to_string(width);
   }
   return names;
@@ -53,8 +53,8 @@ Status TwoStageJob::validate() const {
   if (rows_per_process > kMaxRows / process_count) {
     return out_of_range("rows per process", rows_per_process, "at most 2^48 / processes");
   }
-  if (std::ranges::find(kRowWidths, row_bytes) == std::end(kRowWidths)) {
-    return out_of_range("row bytes", row_bytes, row_widths());
+  if (std::ranges::find(kJobWidths, row_bytes) == std::end(kJobWidths)) {
+    return out_of_range("row bytes", row_bytes, names_of(kJobWidths));
   }
   if (hash == HashKind::multiplicative && row_bytes != 8) {
     return out_of_range("row bytes", row_bytes, "8 with the multiplicative hash");

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,8 @@
 
 namespace faro::bench {
 
-using workload::destination_of, workload::IntegerRange, workload::kRowWidths, workload::RowCodec,
-    workload::RowSum, workload::Totals, workload::transform;
+using workload::destination_of, workload::IntegerRange, workload::RowCodec, workload::RowSum,
+    workload::Totals, workload::transform;
 
 /// The hash functions a job can route by (see faro/hash.h).
 enum class HashKind : uint8_t { finalizer, multiplicative };
@@ -35,8 +36,12 @@ std::string_view hash_name(HashKind hash) noexcept;
 /// Errors: invalid_argument names the text and the accepted names.
 Result<HashKind> parse_hash(std::string_view name);
 
+/// What a row of a job can have: the widths of workload::kRowWidths, and two that are larger than a frame.
+inline constexpr uint32_t kJobWidths[] = {8, 16, 24, 32, 64, 100, 128, 64 * 1024, 1024 * 1024};
+inline constexpr bool is_large(uint32_t row_bytes) { return row_bytes > 128; }
+
 /// "8, 16, … or 128".
-std::string row_widths();
+std::string names_of(std::span<const uint32_t> widths);
 
 /// Parameters of one job, and the arithmetic that follows from them.
 ///
@@ -45,7 +50,7 @@ struct TwoStageJob {
   uint32_t process_count = 4;
   uint32_t workers_per_process = 1;
   uint64_t rows_per_process = 5'000'000;
-  /// Bytes of one row: one of kRowWidths; with the multiplicative hash 8.
+  /// Bytes of one row: one of kJobWidths; with the multiplicative hash 8.
   uint32_t row_bytes = 8;
   HashKind hash = HashKind::finalizer;
 
@@ -81,11 +86,11 @@ decltype(auto) with_job_types(const TwoStageJob& job, Function&& function) {
     if (job.hash == HashKind::multiplicative)
       return function.template operator()<MultiplicativeHash, 8>();
   }
-  if constexpr (kWidth + 1 < std::size(kRowWidths)) {
-    if (job.row_bytes != kRowWidths[kWidth])
+  if constexpr (kWidth + 1 < std::size(kJobWidths)) {
+    if (job.row_bytes != kJobWidths[kWidth])
       return with_job_types<kWidth + 1>(job, std::forward<Function>(function));
   }
-  return function.template operator()<FinalizerHash, kRowWidths[kWidth]>();
+  return function.template operator()<FinalizerHash, kJobWidths[kWidth]>();
 }
 
 }  // namespace faro::bench

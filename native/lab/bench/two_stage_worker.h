@@ -91,6 +91,15 @@ class TwoStageWorker final : public TurnWorker {
     return moved || over_;
   }
 
+  /// Loops over several rows are compiled for each width of kRowWidths; of large ones a batch has one.
+  static RowSum sum_of(std::span<const Row> rows) {
+    if constexpr (is_large(kRowBytes)) {
+      return workload::sum_rows<kRowBytes>(rows.data(), rows.size());
+    } else {
+      return Loops::sum(rows.data(), rows.size());
+    }
+  }
+
   /// Rows of stage 2 into the sink, as many as are there.
   bool consume() {
     bool moved = false;
@@ -98,7 +107,7 @@ class TwoStageWorker final : public TurnWorker {
       const Outcome outcome = receive(stage2_);
       if (outcome != Outcome::done) return moved || stage2_.ended;
       const std::span<const Row> rows = batch_.rows<Row>();
-      sink_ += Loops::sum(rows.data(), rows.size());
+      sink_ += sum_of(rows);
       batch_.release();
       moved = true;
     }
@@ -146,14 +155,25 @@ class TwoStageWorker final : public TurnWorker {
   void keep(std::span<const Row> rows) {
     uint64_t damage = 0;
     if (rows.size() > forwarded_.size()) forwarded_.resize(rows.size());
-    Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
+    if constexpr (is_large(kRowBytes)) {
+      for (size_t i = 0; i < rows.size(); ++i)
+        Codec::write(forwarded_[i].bytes, transform(Codec::read(rows[i].bytes, damage)));
+    } else {
+      Loops::transform(rows.data(), rows.size(), forwarded_.data(), damage);
+    }
     sink_.damage |= damage;
     forward_begin_ = 0;
     forward_end_ = rows.size();
   }
 
   /// Rows of the child to stage 1, until one finds no room; true if some were taken.
-  bool generate() { return kInPlace ? generate_in_place() : generate_in_blocks(); }
+  bool generate() {
+    if constexpr (kInPlace) {
+      return generate_in_place();
+    } else {
+      return generate_in_blocks();
+    }
+  }
 
   bool generate_in_place() {
     const uint64_t count = std::min<uint64_t>(kTurnRows, rest_.size());

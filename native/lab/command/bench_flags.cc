@@ -1,4 +1,4 @@
-#include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,11 +13,9 @@ void add_repetitions_flag(CLI::App& command, uint32_t& repetitions) {
              1000);
 }
 
-void add_row_bytes_flag(CLI::App& command, uint32_t& row_bytes) {
-  command.add_option("--row-bytes", row_bytes, bench::row_widths())
-      ->check(CLI::IsMember(
-                  std::vector<uint32_t>(std::begin(bench::kRowWidths), std::end(bench::kRowWidths)))
-                  .description(""))
+void add_row_bytes_flag(CLI::App& command, uint32_t& row_bytes, std::span<const uint32_t> widths) {
+  command.add_option("--row-bytes", row_bytes, bench::names_of(widths))
+      ->check(CLI::IsMember(std::vector<uint32_t>(widths.begin(), widths.end())).description(""))
       ->type_name("N");
 }
 

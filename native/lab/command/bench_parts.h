@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace faro::command::lab {
 void add_repetitions_flag(CLI::App& command, uint32_t& repetitions);
 
 /// The flag --row-bytes, for the widths that are compiled.
-void add_row_bytes_flag(CLI::App& command, uint32_t& row_bytes);
+void add_row_bytes_flag(CLI::App& command, uint32_t& row_bytes, std::span<const uint32_t> widths);
 
 /// The flag --transport. `help`: what it says beside "One or several, separated by commas, of ".
 void add_transports_flag(CLI::App& command, std::vector<std::string>& transports,

@@ -15,6 +15,7 @@
 #include "lab/bench/variable_rows.h"
 #include "lab/command/bench_parts.h"
 #include "lab/command/bench_report.h"
+#include "lab/workload/row_loops.h"
 
 namespace faro::command::lab {
 namespace {
@@ -121,7 +122,7 @@ void add_row_commands(CLI::App& bench, int& exit_code) {
       bench, exit_code, "run-time-width",
       "Rows whose width is given at run time, beside rows of a compiled type", run_width);
   width.option_defaults()->always_capture_default();
-  add_row_bytes_flag(width, flags.job.row_bytes);
+  add_row_bytes_flag(width, flags.job.row_bytes, workload::kRowWidths);
   add_number(width, "--rows", flags.job.rows, "Rows of each run", 1, uint64_t{1} << 36);
   add_number(width, "--receivers", flags.job.receivers, "Workers that get rows sent many at a time",
              1, 64);

@@ -232,7 +232,7 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
   add_number(command, "--workers", job.workers_per_process, "Per process", 1, 4096);
   add_number(command, "--rows", job.rows_per_process, "Rows that each process generates", 0,
              uint64_t{1} << 48);
-  add_row_bytes_flag(command, job.row_bytes);
+  add_row_bytes_flag(command, job.row_bytes, bench::kJobWidths);
   command.add_option("--hash", flags.hash, "finalizer or multiplicative")->type_name("NAME");
   add_repetitions_flag(command, flags.repetitions);
   add_number(command, "--warmup", flags.warmup,
