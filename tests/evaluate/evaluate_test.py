@@ -279,6 +279,33 @@ class Running(unittest.TestCase):
                     self.assertTrue(all(isinstance(word, str) for word in command.arguments), command)
 
 
+class Python(unittest.TestCase):
+    """Arrow batches between two processes of Python."""
+
+    PLACE = {"batches": 3, "rows": 1000}
+
+    def test_batches_are_verified_whatever_carries_them(self):
+        for name in ("python-shm", "python-tcp", "python-shm-256", "python-flight", "python-pickle"):
+            one = CONTESTANTS[name]
+            if why := one.missing():
+                self.skipTest(why)
+            result = one.read("batches", self.PLACE, programs.run(one.command("batches", self.PLACE), 60))
+            self.assertEqual((result.verified, result.count), (True, 2 * 3 * 1000), name)
+            # Each process sends batches 0, 1 and 2 of its four: integers 0 … 2999 and 4000 … 6999.
+            self.assertEqual(result.checksum, str(sum(range(3000)) + sum(range(4000, 7000))), name)
+
+    def test_goals_are_of_bytes_per_second_and_per_second_of_cpu(self):
+        goals = [one for one in GOALS if one.experiment == "python"]
+        self.assertEqual([one.bound for one in goals], [1.5, 2, 1] * 2)
+        both = [
+            measured(name, lap, self.PLACE, bytes_per_second=rate, bytes_per_cpu_second=1e9)
+            for lap in range(3)
+            for name, rate in (("python-shm", 3e9), ("python-flight", 2e9), ("python-pickle", 2e9), ("python-tcp", 2e9))
+        ]
+        verdicts = [one.judged(Measurements(both)).verdict for one in goals]
+        self.assertEqual(verdicts, ["yes", "no", "yes", "no", "no", "yes"])
+
+
 class Bench(unittest.TestCase):
     """The table of `./run bench`."""
 

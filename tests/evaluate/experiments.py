@@ -11,6 +11,7 @@ from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
 from mpi import Mpi
+from python_batches import PythonBatches
 from queries import Queries
 from ucx import Ucx
 from zeromq import Zeromq
@@ -50,6 +51,12 @@ CONTESTANTS: dict[str, Contestant] = {
         Flink("netty", "Flink over Netty with SSL", ssl=True),
         Flink("shm", "Flink over Faro, shared memory, with SSL", ssl=True),
         Flink("tcp", "Flink over Faro, TLS", ssl=True),
+        PythonBatches("python-shm", "Faro over shared memory, from Python", "shm"),
+        PythonBatches("python-tcp", "Faro over TCP, from Python", "tcp"),
+        PythonBatches("python-shm-256", "Faro over shared memory, rings of 256 KiB, from Python", "shm", "--ring", "256KiB"),
+        PythonBatches("python-tcp-256", "Faro over TCP, rings of 256 KiB, from Python", "tcp", "--ring", "256KiB"),
+        PythonBatches("python-flight", "Arrow Flight, DoPut", "flight"),
+        PythonBatches("python-pickle", "a socket and pickle 5, out of band", "pickle"),
         FlinkJobs("flink-jobs", "Flink's jobs over Netty and over Faro"),
     )
 }
@@ -100,6 +107,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _queries_tpch(quick),
         _peers(two_stage),
         _figures(quick, two_stage),
+        _python(quick),
         _flink(quick),
         _flink_jobs(quick),
     ]
@@ -294,6 +302,22 @@ def _figures(quick: bool, rows: dict) -> Experiment:
         "on one processor; rows of every width that is compiled, 160 MB of them, and of 64 KiB and 1 MiB, 800 MB; on all processors 4 × 2 and 8 × 1; rows with a length each; "
         "rows whose width is given at run time, one at a time and many, beside those of a compiled type; what a session of 8 nodes takes while "
         "it waits for nothing; and connecting, without and with a secret. The goals above have what is wanted of each.",
+    )  # fmt: skip
+
+
+_PYTHON = ("python-shm", "python-tcp", "python-shm-256", "python-tcp-256", "python-flight", "python-pickle")
+
+
+def _python(quick: bool) -> Experiment:
+    place = {"batches": 5 if quick else 200, "rows": 64 * KIB}
+    return Experiment(
+        "python", "batches", _points(_PYTHON, place), laps=7,
+        title="Arrow batches between two processes of Python",
+        method=f"Two processes send each other {place['batches']} batches of 65 536 rows at the same time, an int64, a float64 and a string "
+        "each, about 1.9 MB, made before the clock starts and meant for the other process: one thread sends, one receives. Over Faro, by ctypes, "
+        "a batch is one row: Arrow's IPC as pieces, received into memory that Arrow reads. Flight's DoPut and the sockets go over loopback; "
+        "pickle is protocol 5 with out-of-band buffers. In a round before, every batch is compared with what was sent; in the one that counts rows "
+        "are counted and a column is added up. On all processors; CPU time is that of both processes.",
     )  # fmt: skip
 
 

@@ -235,6 +235,12 @@ def _figures(ms: Measurements):
     yield losses(found, "tuned sockets over TCP, by CPU time")
 
 
+def _python(ms: Measurements):
+    for value, what in (("seconds", "time"), ("cpu_seconds", "CPU time")):
+        for faro in ("python-shm", "python-tcp", "python-shm-256", "python-tcp-256"):
+            yield against(ms, value, what, faro, ("python-flight", "python-pickle"))
+
+
 def _flink(ms: Measurements):
     for place in ms.places("processors", "shape"):
         found = []
@@ -310,6 +316,7 @@ _PARAGRAPHS = {
     "queries-tpch": _queries,
     "peers": _peers,
     "figures": _figures,
+    "python": _python,
     "flink": _flink,
     "flink-jobs": _flink_jobs,
     "guest": _guest,

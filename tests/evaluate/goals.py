@@ -311,6 +311,13 @@ def _of_figures():
         yield Authentication(f"authentication of one link, of 2 × 2, {carrier}", name, carrier, 5)
 
 
+def _of_python():
+    for value, name in (("bytes_per_second", "bytes per second"), ("bytes_per_cpu_second", "bytes per second of CPU")):
+        for faro, other, bound in (("shm", "flight", 1.5), ("shm", "pickle", 2), ("tcp", "flight", 1)):
+            what = f"Python, Arrow batches: {faro} against {'Flight' if other == 'flight' else 'sockets with pickle 5'}, {name}"
+            yield Beside(what, "python", value, f"python-{faro}", f"python-{other}", {}, bound, at_least=True)
+
+
 def _of_flink_jobs():
     modes = {"pipelined": "TPC-H pipelined", "blocking": "TPC-H blocking", "streams": "streams"}
     for mode, text in modes.items():
@@ -323,6 +330,7 @@ GOALS = (
     Goal("Less CPU time than MPI Isend on shared memory", "peers", "cpu_ns_per_hop", "shm", "mpi-isend", 1.3),
     Goal("Faster than Aeron IPC carrying the same frames from Java", "peers", "seconds", "java-shm", "aeron-ipc", 1.3),
     *_of_figures(),
+    *_of_python(),
     *_of_queries("queries", "TPC-C", TPCC),
     *_of_queries("queries-tpch", "TPC-H", TPCH),
     *_of_flink(),

@@ -23,6 +23,8 @@ _COLOURS = {
     "ucx-shm": "#e08a1e", "ucx-tcp": "#f0bd7a", "memcpy": "#777777",
     "plain-loop": "#777777", "java-shm-codec": "#9cc9b6",
     "sql-faro": "#0b6e4f", "sql-sockets": "#c8374a",
+    "python-shm": "#0b6e4f", "python-shm-256": "#58a88b", "python-tcp": "#2878b5", "python-tcp-256": "#7fb0d6",
+    "python-flight": "#e08a1e", "python-pickle": "#c8374a",
     "flink-shm": "#0b6e4f", "flink-tcp": "#2878b5", "flink-local": "#999999",
 }  # fmt: skip
 _ERROR_BARS = {"capsize": 2, "linewidth": 1, "ecolor": "#333333"}
@@ -169,10 +171,11 @@ def _single(x: str, x_label: str, value: tuple, scale_y, series=None, height: fl
     return picture
 
 
-def _bars(ms: Measurements):
-    names = sorted(ms.contestants(), key=lambda name: ms.spread("cpu_ns_per_hop", name).median, reverse=True)
+def _bars(ms: Measurements, values=(_CPU, _TIME)):
+    names = sorted(ms.contestants(), key=lambda name: ms.spread(values[0][0], name).median, reverse=True)
+    hatched = " (hatched: in Java)" if any(map(is_java, names)) else ""
     figure, axes = _axes(2, width=5.0, height=0.9 + 0.3 * len(names))
-    for one, (value, _, title) in zip(axes[0], (_CPU, _TIME)):
+    for one, (value, _, title) in zip(axes[0], values):
         spreads = [ms.spread(value, name) for name in names]
         medians, errors = _points(spreads, 1)
         bars = one.barh(
@@ -187,7 +190,7 @@ def _bars(ms: Measurements):
         for row, spread in enumerate(spreads):
             one.text(spread.most + most * 0.02, row, number(spread.median), va="center", fontsize=8)
         one.set_xlim(0, most * 1.15)
-        one.set_xlabel(f"{title} (hatched: in Java)")
+        one.set_xlabel(title + hatched)
         one.grid(axis="y", visible=False)
         if one is not axes[0][0]:
             one.set_yticklabels([])
@@ -196,6 +199,10 @@ def _bars(ms: Measurements):
 
 def _bars_of_figures(ms: Measurements):
     return _bars(Measurements([one for one in ms.all if one.parameters["part"] == "pinned" or is_java(one.contestant)]))
+
+
+def _bars_of_python(ms: Measurements):
+    return _bars(ms, (("cpu_seconds", 1, "CPU seconds of both processes"), ("seconds", 1, "seconds")))
 
 
 def _queries_by_workers(ms: Measurements):
@@ -307,6 +314,7 @@ _PICTURES = {
     "queries-tpch": _queries_side_by_side,
     "peers": _bars,
     "figures": _bars_of_figures,
+    "python": _bars_of_python,
     "flink": _flink,
     "flink-jobs": _flink_jobs,
 }

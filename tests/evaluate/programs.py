@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FARO_LAB = ROOT / "build/release/bin/faro-lab"
 STANDARD = ROOT / "build/release/bin/faro-standard-bench"  # of faro-lab bench the two-stage shuffle alone
+FARO_C = ROOT / "build/release/lib/libfaro_c.so"
+PYARROW = ROOT / "build/evaluate-python/bin/python"
 PEERS = ROOT / "build/release/tests/bin"
 JAVA = ROOT / "java"
 JAVA_JAR = JAVA / "lab/bench/target/faro-bench-0.1.0.jar"
