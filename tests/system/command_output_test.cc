@@ -56,6 +56,8 @@ class CommandOutput : public testing::Test {
          "1"},
         {"faro-lab", "bench", "two-stage", "--rows", "100", "--transport", "shm", "--repetitions",
          "1", "--json"},
+        {"faro-lab", "bench", "kernels"},
+        {"faro-lab", "bench", "kernels", "--json"},
         {"faro-lab", "bench", "channel", "--count", "10", "--trips", "10", "--repetitions", "1"},
         {"faro-lab", "bench", "variable-rows", "--rows", "10", "--repetitions", "1"},
         {"faro-lab", "bench", "run-time-width", "--rows", "10", "--repetitions", "1"},
@@ -258,6 +260,17 @@ TEST_F(CommandOutput, of_stat_ends_by_itself_where_nobody_watches) {
 }
 
 // Values come as they were set: other programs read them.
+TEST_F(CommandOutput, of_kernels_has_every_loop_that_puts_rows) {
+  const CommandResult result = run_line({"faro-lab", "bench", "kernels", "--json"});
+  EXPECT_EQ(result.exit_code, kOk) << result.errors;
+  const json results = json::parse(result.output, nullptr, false)["results"];
+  EXPECT_EQ(results.size(), 49u) << "7 widths, 7 numbers of receivers";
+  for (const json& one : results) {
+    for (const char* loop : {"to_receivers", "by_key", "with_length"})
+      EXPECT_GT(one["put_ns_per_row"][loop], 0) << one;
+  }
+}
+
 TEST_F(CommandOutput, in_json_is_json_whatever_the_settings_are) {
   const std::string name = "bad\xff\r\n\x1b[2J\"\\";
   const CommandResult result = run_faro({"config", "--json", "--set", "cluster.id=" + name});
