@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "faro/exchange.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
 #include "sim/query_on_nodes.h"
@@ -202,6 +203,32 @@ TEST_F(Draining, is_not_early_for_a_query_for_which_nothing_is_sent) {
   });
   run();
   EXPECT_TRUE(is_sent);
+}
+
+// The call has ended, and another one waits.
+TEST_F(Draining, counts_rows_as_taken_by_an_exchange_only_while_that_is_called) {
+  start(2);
+  bool has_ended = false;
+  bool is_sent = false;
+  spawn(0, [&](Worker& worker) {
+    Shuffle out = open(worker, 0, 0, 1);
+    cluster_->world().wait_until([&] { return has_ended; }, base::kForever, "the call to end");
+    send(out, 3 * kRowsOfRing);
+    is_sent = true;
+    cluster_->session(1).worker(0).wake();
+    end(out);
+  });
+  spawn(1, [&](Worker& worker) {
+    Shuffle in = open(worker, 0, 0, 1);
+    EXPECT_EQ(worker.exchange(
+                  in, nullptr, [](Batch&) {}, Wait::none()),
+              Outcome::would_wait);
+    has_ended = true;
+    EXPECT_EQ(worker.wait_until([&] { return is_sent; }), Outcome::done);
+    EXPECT_GT(spilled(1), 0u);
+    end(in);
+  });
+  run();
 }
 
 // Node 0 is ahead: node 1 is in the stage before, and has not begun with this one.
