@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +24,31 @@
 #include "lab/bench/two_stage_job.h"
 
 namespace faro::bench {
+
+/// Where large rows are put together: memory that is used again. Threads: one.
+template <uint32_t kRowBytes>
+class RowMemory {
+ public:
+  std::byte* take() {
+    if (free_.empty()) free_.push_back(all_.emplace_back(std::make_unique<Room>())->bytes);
+    std::byte* const room = free_.back();
+    free_.pop_back();
+    return room;
+  }
+  /// `row`: also one that lies elsewhere.
+  void give_back(const std::byte* row) {
+    for (const std::unique_ptr<Room>& room : all_) {
+      if (room->bytes == row) free_.push_back(room->bytes);
+    }
+  }
+
+ private:
+  struct Room {
+    alignas(ShuffleReceiver::kRowAlignment) std::byte bytes[kRowBytes];
+  };
+  std::vector<std::unique_ptr<Room>> all_;
+  std::vector<std::byte*> free_;
+};
 
 template <class Hash, uint32_t kRowBytes>
 class TwoStageWorker final : public TurnWorker {
@@ -108,7 +135,7 @@ class TwoStageWorker final : public TurnWorker {
       if (outcome != Outcome::done) return moved || stage2_.ended;
       const std::span<const Row> rows = batch_.rows<Row>();
       sink_ += sum_of(rows);
-      batch_.release();
+      release();
       moved = true;
     }
     return moved;
@@ -125,7 +152,7 @@ class TwoStageWorker final : public TurnWorker {
         if (outcome != Outcome::done) return moved || stage1_.ended;
         const std::span<const Row> rows = batch_.rows<Row>();
         keep(rows.subspan(kInPlace ? send_transformed(rows) : 0));
-        batch_.release();
+        release();
         moved = true;
         if (forward_begin_ == forward_end_) continue;
       }
@@ -226,10 +253,18 @@ class TwoStageWorker final : public TurnWorker {
   }
 
   Outcome receive(Stage& stage) {
-    const Outcome outcome = stage.receiver.receive(batch_, Wait::none());
+    const Outcome outcome = is_large(kRowBytes)
+                                ? stage.receiver.receive_into(batch_, take_memory_, Wait::none())
+                                : stage.receiver.receive(batch_, Wait::none());
     stage.ended = outcome == Outcome::end_of_stream;
     if (outcome == Outcome::failed) fail(stage);
     return outcome;
+  }
+
+  void release() {
+    const std::byte* const rows = batch_.bytes().data();
+    batch_.release();
+    if constexpr (is_large(kRowBytes)) memory_.give_back(rows);
   }
 
   /// How many rows were sent.
@@ -247,6 +282,11 @@ class TwoStageWorker final : public TurnWorker {
 
   Stage stage1_;
   Stage stage2_;
+  RowMemory<kRowBytes> memory_;
+  const ShuffleReceiver::Allocate take_memory_ = [this](size_t, size_t& room) {
+    room = kRowBytes;
+    return memory_.take();
+  };
   Batch batch_;
   RowSum sink_;
   IntegerRange rest_;           // still to be generated
