@@ -225,6 +225,7 @@ TEST_F(CommandOutput, is_followed_by_the_exit_code_that_the_page_names) {
       {{"faro", "top", "--set", "counters.folder=" + folder}, kUsage, "needs a terminal"},
       {{"faro", "top", "--set", "counters.folder=" + nowhere}, kFailed, "nowhere"},
       {{"faro-lab", "simulate", "--runs", "0"}, kUsage, "--runs"},
+      {{"faro-lab", "simulate", "--network", "--channels"}, kUsage, "--channels"},
       {{"faro-lab", "soak", "--seconds", "x"}, kUsage, "--seconds"}};
   for (const Code& one : codes) {
     const CommandResult result = run_line(one.arguments);

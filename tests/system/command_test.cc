@@ -93,7 +93,7 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"faro", "top"}, {"--interval", "--pid", "--folder"}},
       {{"faro", "explain"}, {"--query", "--json", "--interval", "--pid", "--folder"}},
       {{"faro", "config"}, {"--file", "--set", "--json"}},
-      {{"faro-lab", "simulate"}, {"--seed", "--runs", "--resume"}}};
+      {{"faro-lab", "simulate"}, {"--seed", "--runs", "--channels", "--network", "--resume"}}};
   for (const HelpCase& one : cases) {
     Arguments arguments = one.command;
     arguments.emplace_back("--help");

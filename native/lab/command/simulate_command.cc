@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "lab/command/commands.h"
 #include "lab/command/progress_line.h"
 #include "lab/command/seed_ranges.h"
+#include "lab/network/page.h"
 #include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/churn/churn_run.h"
 #include "lab/workload/chance.h"
@@ -24,6 +26,7 @@ struct Flags {
   uint64_t runs = 2000;
   std::string resume;
   bool channels = false;
+  bool network = false;
 };
 
 double seconds_now() { return static_cast<double>(base::SystemClock::instance().now_ns()) * 1e-9; }
@@ -59,7 +62,24 @@ std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRange
   return std::nullopt;
 }
 
+/// Prints the page of the model of a network, section by section: each takes seconds.
+int run_network(uint64_t seed) {
+  bool is_met = true;
+  fmt::print("{}", network::page_head(seed));
+  for (const network::MakeSection make : network::page_sections()) {
+    const network::Section section = make(seed);
+    fmt::print("\n{}\n", section.text);
+    for (const network::Goal& goal : section.goals) {
+      fmt::print("  {}  {}\n", goal.is_met ? "met   " : "MISSED", goal.text);
+      is_met = is_met && goal.is_met;
+    }
+    std::fflush(stdout);
+  }
+  return is_met ? kExitOk : kExitFailed;
+}
+
 int run(const Flags& flags) {
+  if (flags.network) return run_network(flags.seed);
   const char* const what = flags.channels ? " --channels" : "";
   Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
   if (!loaded) return report_error("faro-lab simulate", loaded.status());
@@ -86,16 +106,27 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       add_subcommand(app, exit_code, "simulate",
                      "Simulate whole clusters and their faults in one thread, by seed", run);
   command.add_option("--seed", flags.seed, "First seed (default: 1)")->type_name("S");
-  command.add_option("--runs", flags.runs, "Number of runs, a seed each (default: 2000)")
-      ->check(CLI::PositiveNumber.description(""))
-      ->type_name("N");
-  command.add_flag("--channels", flags.channels,
-                   "Endpoints whose peers come and go, and their channels, instead of clusters");
+  CLI::Option* const runs =
+      command.add_option("--runs", flags.runs, "Number of runs, a seed each (default: 2000)")
+          ->check(CLI::PositiveNumber.description(""))
+          ->type_name("N");
+  CLI::Option* const channels = command.add_flag(
+      "--channels", flags.channels,
+      "Endpoints whose peers come and go, and their channels, instead of clusters");
+  CLI::Option* const resume =
+      command
+          .add_option("--resume", flags.resume,
+                      "Keeps in this file how far each range of seeds got, and continues there;\n"
+                      "a range is its seed, its number of runs and the build that runs it")
+          ->type_name("FILE");
   command
-      .add_option("--resume", flags.resume,
-                  "Keeps in this file how far each range of seeds got, and continues there;\n"
-                  "a range is its seed, its number of runs and the build that runs it")
-      ->type_name("FILE");
+      .add_flag(
+          "--network", flags.network,
+          "A model of hosts and a switch instead: what share of the links each way to decide who\n"
+          "sends to whom uses; takes a minute or two, and exits with 1 if a figure misses its goal")
+      ->excludes(runs)
+      ->excludes(channels)
+      ->excludes(resume);
   command.footer(
       "It stops at the first violation, with what was broken, the last events, and the command\n"
       "that repeats the run.\n" +
