@@ -135,6 +135,7 @@ inline Config burst_config(std::string_view transport) {
   }
   // How long it takes is the machine's affair.
   EXPECT_TRUE(is_ok(config.set("connect.timeout_ms", 150'000)));
+  EXPECT_TRUE(is_ok(config.set("link.mend_ms", 60'000)));
   return config;
 }
 
