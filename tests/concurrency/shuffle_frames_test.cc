@@ -117,7 +117,11 @@ TEST_F(ShuffleFrames,
   const uint32_t stage = 1;
   std::memcpy(other_stage.data() + offsetof(wire::OpenPayload, stage), &stage, sizeof stage);
   put({0, wire::FrameKind::open, 0, 0, 0, 0}, other_stage);
-  const auto have_come = [&] { return session(1).metrics().queries_running != 0; };
+  const auto have_come = [&] {
+    uint64_t frames = 0;
+    for (const LaneMetrics& lane : session(1).metrics().lanes) frames += lane.frames_received;
+    return frames == 3;
+  };
   ASSERT_EQ(worker(1).wait_until(have_come), Outcome::done);
   ASSERT_TRUE(is_ok(session(1).declare_query(id_, {1})));
   Shuffle own = open_shuffle(worker(1), spec(id_, 0, 8, {1}, {1}));
