@@ -327,6 +327,23 @@ TEST_P(ExchangeTest, while_a_batch_is_kept_nothing_is_produced) {
   });
 }
 
+TEST_P(ExchangeTest, refuses_a_shuffle_of_another_worker) {
+  std::barrier all(kWorkers);
+  Shuffle other;
+  run([&](Worker& worker, const QueryId& query) {
+    if (worker.number() == 1) other = open(worker, query, 0, {1}, {1});
+    all.arrive_and_wait();
+    if (worker.number() == 0) {
+      expect_failed(worker.exchange(other, kNothing, kIgnore), worker, Code::invalid_argument,
+                    {"exchange of worker 0 has a shuffle of worker 1, of stage 0"});
+    }
+    all.arrive_and_wait();
+    if (worker.number() != 1) return;
+    EXPECT_EQ(worker.exchange(other, kNothing, kIgnore), Outcome::end_of_stream);
+    other.close();
+  });
+}
+
 // --- failures
 
 TEST_P(ExchangeTest, a_failed_send_ends_the_query_with_its_cause) {

@@ -583,7 +583,7 @@ TEST_F(LargeRows, stay_to_be_received_where_the_memory_given_is_of_no_use) {
     OneRow null, little, askew;
     null.is_null = true;
     little.room_less = 1;
-    askew.misaligned = 8;
+    askew.misaligned = 32;
     refused(null, "no memory");
     refused(little, "gave 41036 bytes for a row of 41037 bytes");
     refused(askew, "aligned to 64 bytes");
