@@ -52,7 +52,7 @@ bool is_stopped(uint32_t pid);
 /// Reads `to.size()` bytes of a file; false if it does not have them.
 bool copy_file(int fd, std::span<std::byte> to, uint64_t offset);
 /// Reads `zeros.size()` bytes of a file with holes, which leave `zeros` as they are: what takes no
-/// room in the file takes none here. False if the file does not have so many.
+/// room in the file takes none here. False if the file has fewer.
 bool copy_sparse_file(int fd, std::span<std::byte> zeros, uint64_t offset);
 
 }  // namespace faro::counters

@@ -60,22 +60,30 @@ class ShuffleFrames : public ShuffleApi {
     return bytes_of(open);
   }
 
+  /// At worker 1, which worker 0 sends rows with a length each, as it says.
+  Shuffle open_for_large_rows() {
+    Shuffle receiver = open_shuffle(worker(1), spec(id_, 0, 0, {0}, {1}));
+    auto open = open_payload();
+    const uint32_t any_width = 0;
+    std::memcpy(open.data() + offsetof(wire::OpenPayload, row_bytes), &any_width, sizeof any_width);
+    put({0, wire::FrameKind::open, 0, 0, 0, 0}, open);
+    return receiver;
+  }
+  /// Of a row of 32 MiB.
+  void put_fragment(uint64_t offset, size_t bytes) {
+    std::vector<std::byte> part = bytes_of(wire::FragmentPayload{32 << 20, offset});
+    part.resize(part.size() + bytes);
+    put({0, wire::FrameKind::fragment, 0, 0, 0, 0}, part);
+  }
+
   QueryId id_;
   std::shared_ptr<transport::DataLink> link_;
 };
 
 // A length is believed as far as its bytes have come.
 TEST_F(ShuffleFrames, that_begin_a_large_row_take_no_memory_for_what_has_not_come) {
-  constexpr uint64_t kClaimed = 32 << 20;
-  const ShuffleSpec rows = spec(id_, 0, 0, {0}, {1});
-  Shuffle receiver = open_shuffle(worker(1), rows);
-  auto open = open_payload();
-  const uint32_t any_width = 0;
-  std::memcpy(open.data() + offsetof(wire::OpenPayload, row_bytes), &any_width, sizeof any_width);
-  put({0, wire::FrameKind::open, 0, 0, 0, 0}, open);
-  std::vector<std::byte> part = bytes_of(wire::FragmentPayload{kClaimed, 0});
-  part.resize(part.size() + 500);
-  put({0, wire::FrameKind::fragment, 0, 0, 0, 0}, part);
+  Shuffle receiver = open_for_large_rows();
+  put_fragment(0, 500);
   const shuffle::Overflow& overflow = SessionAccess::core(session(1)).overflow();
   Batch batch;
   while (overflow.memory_bytes() == 0) {
@@ -84,6 +92,21 @@ TEST_F(ShuffleFrames, that_begin_a_large_row_take_no_memory_for_what_has_not_com
         << receiver.status().to_string();
   }
   EXPECT_LE(overflow.memory_bytes(), 68u << 10);
+}
+
+// The same where they are copied from their ring before anybody receives them; one that does not continue its row is found then.
+TEST_F(ShuffleFrames,
+       that_begin_a_large_row_and_were_spilled_take_no_memory_for_what_has_not_come) {
+  Shuffle receiver = open_for_large_rows();
+  constexpr size_t kBytes = 800;  // three of these fill more than half of the ring
+  for (const uint64_t offset : {size_t{0}, kBytes, size_t{9}}) put_fragment(offset, kBytes);
+  const auto are_spilled = [&] { return worker(1).metrics().frames_spilled == 3; };
+  ASSERT_EQ(worker(1).wait_until(are_spilled), Outcome::done);
+  EXPECT_LE(SessionAccess::core(session(1)).overflow().memory_bytes(), 2 * (68u << 10));
+  Batch batch;
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+  expect_error(receiver.status(), Code::query_failed,
+               {"a fragment that does not continue its row"});
 }
 
 TEST_F(ShuffleFrames, of_a_large_row_make_it_whole_while_its_memory_grows) {

@@ -564,6 +564,39 @@ TEST_F(LargeRows, are_put_together_in_memory_of_the_receivers) {
   expect_nothing_charged();
 }
 
+TEST_F(LargeRows, that_were_spilled_to_the_file_arrive_whole) {
+  for (const bool into_own_memory : {false, true}) {
+    SCOPED_TRACE(into_own_memory);
+    QueryOnNodes::start(2, {{"overflow.memory_bytes", kRing}});
+    bool is_sent = false;
+    spawn(0, [&](Worker& worker) {
+      Shuffle out = open(worker, 0, {0}, {1});
+      EXPECT_EQ(send(out, row_of(1)), Outcome::done);
+      is_sent = true;
+      cluster_->session(1).worker(0).wake();
+      end(out);
+    });
+    spawn(1, [&](Worker& worker) {
+      Shuffle in = open(worker, 0, {0}, {1});
+      EXPECT_EQ(worker.wait_until([&] { return is_sent; }), Outcome::done);
+      EXPECT_GT(metrics(1).overflow_file_peak_bytes, kRowBytes / 2);
+      if (into_own_memory) {
+        OneRow row;
+        Batch batch;
+        EXPECT_EQ(in.receiver()->receive_into(batch, row.allocate()), Outcome::done);
+        EXPECT_TRUE(row.has(batch.bytes()));
+        EXPECT_TRUE(std::ranges::equal(batch.bytes(), row_of(1)));
+      } else {
+        expect_row(in, row_of(1));
+      }
+      end(in);
+    });
+    run();
+    expect_nothing_charged();
+    for (uint32_t node = 0; node < 2; ++node) EXPECT_EQ(metrics(node).overflow_file_bytes, 0u);
+  }
+}
+
 TEST_F(LargeRows, stay_to_be_received_where_the_memory_given_is_of_no_use) {
   start(2);
   spawn(0, [&](Worker& worker) {

@@ -12,7 +12,7 @@
 
 namespace faro::send_path {
 
-/// Writes the row of that number; its first 8 bytes, if there are so many, are the number.
+/// Writes the row of that number. The number is its first 8 bytes, unless it is shorter than that.
 void write_row(uint64_t number, std::span<std::byte> row);
 
 /// One sender's way to one receiver in a stage of a query.
