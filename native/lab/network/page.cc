@@ -254,9 +254,10 @@ Section thousand(uint64_t seed) {
         static_cast<double>(base::SystemClock::instance().now_ns() - before) * 1e-9;
     fmt::format_to(std::back_inserter(section.text), "  {:12}{:6.3f} times the least\n",
                    policy_name(policy), result.times_bound);
-    if (policy == Policy::phases)
-      section.goals.push_back({fmt::format("phases, in less than a minute ({:.0f} s)", seconds),
-                               seconds < 60 && result.is_complete});
+    if (policy != Policy::phases) continue;
+    section.goals.push_back({"phases, everything arrives", result.is_complete});
+    section.goals.push_back(
+        {fmt::format("phases, in less than a minute ({:.0f} s)", seconds), seconds < 60, true});
   }
   return section;
 }

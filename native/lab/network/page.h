@@ -11,6 +11,7 @@ namespace faro::network {
 struct Goal {
   std::string text;
   bool is_met = false;
+  bool is_of_machine = false;  ///< how fast the model runs here, not what it shows
 };
 
 struct Section {
