@@ -69,7 +69,7 @@ class ShuffleFrames : public ShuffleApi {
     put({0, wire::FrameKind::open, 0, 0, 0, 0}, open);
     return receiver;
   }
-  /// Of a row of 32 MiB.
+  /// Puts a part of a row of 32 MiB into the ring.
   void put_fragment(uint64_t offset, size_t bytes) {
     std::vector<std::byte> part = bytes_of(wire::FragmentPayload{32 << 20, offset});
     part.resize(part.size() + bytes);
@@ -94,7 +94,8 @@ TEST_F(ShuffleFrames, that_begin_a_large_row_take_no_memory_for_what_has_not_com
   EXPECT_LE(overflow.memory_bytes(), 68u << 10);
 }
 
-// The same where they are copied from their ring before anybody receives them; one that does not continue its row is found then.
+// Fragments are believed no further where they are copied from their ring before anybody receives them. One that does not continue
+// its row is found by who receives it.
 TEST_F(ShuffleFrames,
        that_begin_a_large_row_and_were_spilled_take_no_memory_for_what_has_not_come) {
   Shuffle receiver = open_for_large_rows();
