@@ -13,6 +13,7 @@ enum class Plant : uint8_t {
   read_position_too_early,  // a frame is released when it is handed out
   slot_reused_too_early,    // a slot is taken again while its shuffle is open
   skipped_overflow,         // rows overtake those that are queued for their ring
+  skipped_member,           // one member of a group does not get a block of it
   kept_marks,  // a node starts again, and which of its former queries had ended is not forgotten
   frame_given_back,  // over a channel: when it is handed out
   left_too_early,    // a channel that is drained: this side leaves before the other has taken all

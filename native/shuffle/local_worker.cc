@@ -346,6 +346,13 @@ Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) 
   return Status::Ok();
 }
 
+// Of those groups that this worker sends to.
+Result<GroupBlocks> LocalWorker::allocate_blocks(const ShuffleSpec& spec, Query& query) {
+  if (std::ranges::find(spec.senders, number()) == spec.senders.end()) return GroupBlocks();
+  const uint32_t bytes = wire::frame_limit(context_.settings.ring_bytes);
+  return GroupBlocks::allocate(spec, context_.overflow, query.usage, bytes);
+}
+
 Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   FARO_RETURN_IF_ERROR(ownership_.enter());
   FARO_RETURN_IF_ERROR(complete(spec));
@@ -355,6 +362,8 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
     if (workers->empty()) *workers = query->declared_workers();
   }
   sweep();
+  // `replicate`, which sends to all by itself, is refused with groups here.
+  FARO_RETURN_IF_ERROR(GroupBlocks::check(spec));
   FARO_RETURN_IF_ERROR(check_unopened(spec, *query));
   FARO_RETURN_IF_ERROR(link_lanes_.check(spec));
   if (shuffles_.size() >= slots_.size()) {
@@ -363,6 +372,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   }
   const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
   const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
+  FARO_ASSIGN_OR_RETURN(GroupBlocks blocks, allocate_blocks(spec, *query));
   Inboxes& inboxes = receive_side_.inboxes();
   Inbox* inbox = receives ? inboxes.find(spec.query, spec.stage) : nullptr;
   StageLists lists = StageLists::of(spec);
@@ -386,7 +396,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   if (sends) {
     const uint16_t slot = take_slot();
     try {
-      shuffle->become_sender(wait_loop_, lanes_, std::move(format), slot);
+      shuffle->become_sender(wait_loop_, lanes_, std::move(format), slot, std::move(blocks));
     } catch (const std::bad_alloc&) {
       slots_[slot] = false;
       throw;

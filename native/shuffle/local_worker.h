@@ -21,6 +21,7 @@
 #include "shuffle/operation/ownership.h"
 #include "shuffle/operation/worker_context.h"
 #include "shuffle/receive/receive_side.h"
+#include "shuffle/send/group_blocks.h"
 #include "shuffle/send/lanes.h"
 #include "shuffle/stage/wait_loop.h"
 
@@ -106,6 +107,7 @@ class LocalWorker {
   Status complete(ShuffleSpec& spec) const;
   Result<Shuffle> make_shuffle(ShuffleSpec spec);
   Status check_unopened(const ShuffleSpec& spec, const Query& query);
+  Result<GroupBlocks> allocate_blocks(const ShuffleSpec& spec, Query& query);
   uint16_t take_slot();
   Status check_closed(const QueryId& id) const;
   void fail_part(Query& query, const Status& failure);

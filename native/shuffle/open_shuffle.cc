@@ -20,9 +20,9 @@ OpenShuffle::OpenShuffle(LocalWorker& worker, Ownership& ownership, std::shared_
 
 OpenShuffle::~OpenShuffle() = default;
 
-void OpenShuffle::become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format,
-                                uint16_t slot) {
-  sender_.emplace(*this, wait_loop, lanes, std::move(format), slot);
+void OpenShuffle::become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format, uint16_t slot,
+                                GroupBlocks blocks) {
+  sender_.emplace(*this, wait_loop, lanes, std::move(format), slot, std::move(blocks));
   sender_->receivers_stopped(worker().queries.stops(*query(), spec().stage));
 }
 

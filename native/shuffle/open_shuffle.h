@@ -25,7 +25,8 @@ class OpenShuffle final : public ShuffleContext {
               ShuffleSpec spec, StageLists lists, std::shared_ptr<ShuffleCounts> counts);
   ~OpenShuffle() override;
 
-  void become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format, uint16_t slot);
+  void become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format, uint16_t slot,
+                     GroupBlocks blocks);
   void become_receiver(WaitLoop& wait_loop, ReceiveSide& side, Inbox& inbox);
   /// Null if this worker is none.
   StageSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }

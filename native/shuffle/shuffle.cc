@@ -48,7 +48,7 @@ void Shuffle::describe(ShuffleSender& sender) const {
   sender.sender_ = core_->sender();
   sender.cursors_ = core_->sender()->cursors();
   sender.frame_rows_ = core_->sender()->frame_rows();
-  sender.receiver_count_ = core_->receiver_count();
+  sender.receiver_count_ = core_->sender()->target_count();
   if (spec().row_bytes == 0) {
     sender.length_end_ = UINT32_MAX;
   } else {

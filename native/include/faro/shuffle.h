@@ -32,6 +32,8 @@ class ShuffleCounts;
 struct ShuffleSpec {
   /// The greatest stage. A number above it was negative.
   static constexpr uint32_t kStageLimit = 0x7fffffff;
+  /// The most groups.
+  static constexpr size_t kGroupLimit = 65'536;
 
   QueryId query;
   uint32_t stage = 0;      ///< number of the shuffle operator in its query's plan
@@ -47,6 +49,19 @@ struct ShuffleSpec {
   /// query fails on every participant with stage_mismatch, which names both, the workers and their
   /// nodes. Of any length; errors have the first 256 bytes.
   std::string format{};
+  /// To whom this worker sends, as lists of receivers by their numbers; empty: each receiver by
+  /// itself. With groups the sending side names groups wherever it names receivers otherwise: group
+  /// g is groups[g], and a row for it goes to each of its members. Groups may overlap; a receiver
+  /// that is in two of them gets what is sent to either, and in both a row that is sent to both.
+  /// Only senders have groups, each its own: receivers need not know them.
+  ///
+  /// Rows are written once, and copied once for each member, a frame of them at a time. Of one
+  /// sender, rows to one group arrive in order, and rows to two groups in any order. A group of one
+  /// is that receiver, as without groups. Any other, and one more of the same receiver, has a block
+  /// of a quarter of `ring.bytes`, which is allocated here and charged to overflow.memory_bytes.
+  /// A member that stops gets no more; what is sent to a group of which all have stopped answers
+  /// `stopped`, or is dropped where it is one row of many.
+  std::vector<std::vector<uint32_t>> groups{};
 };
 
 /// One shuffle at one worker. Opened by Worker::open_shuffle; its rows go through its sender and

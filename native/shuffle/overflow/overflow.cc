@@ -166,6 +166,17 @@ Status Overflow::allocate(OverflowUsage& usage, uint64_t bytes, Stored& out) {
   return Status::Ok();
 }
 
+Status Overflow::allocate_in_memory(OverflowUsage& usage, uint64_t bytes, Stored& out) {
+  if (allocate_memory(usage, bytes, bytes, Need::any, out)) return Status::Ok();
+  const uint64_t taken = memory_of(bytes) + kDescriptionBytes;
+  if (limits_.query_bytes != 0 &&
+      usage.bytes.load(std::memory_order_relaxed) + taken > limits_.query_bytes)
+    return above_query_limit(usage, taken);
+  return base::error(Code::overflow_exhausted,
+                     "{} bytes of memory needed, {} of overflow.memory_bytes = {} in use", taken,
+                     memory_bytes(), limits_.memory_bytes);
+}
+
 // For the moment of the copy both are there, and the larger one counts.
 bool Overflow::grow_memory(Stored& stored, uint64_t bytes) noexcept {
   if (stored.place != Stored::Place::memory || bytes > limits_.memory_bytes) return false;

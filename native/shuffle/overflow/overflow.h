@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "counters/records.h"
 #include "faro/status.h"
@@ -83,6 +84,10 @@ class Overflow {
   /// overflow_exhausted, naming the limits.
   Status allocate(OverflowUsage& usage, uint64_t bytes, Stored& out);
 
+  /// As `allocate`, but never in the file: for what is written as often as rows are. Errors: overflow_exhausted, naming the
+  /// limits.
+  Status allocate_in_memory(OverflowUsage& usage, uint64_t bytes, Stored& out);
+
   /// A block of `bytes` bytes, more than before, all in use, in place of `stored`, whose bytes lie at its start. Errors:
   /// overflow_exhausted (unchanged then).
   Status grow(Stored& stored, uint64_t bytes);
@@ -142,6 +147,34 @@ class Overflow {
   std::atomic<uint64_t> peak_{0};
   std::unique_ptr<SpillFile> file_;
   counters::NodeCounters* counters_ = nullptr;
+};
+
+/// A block of Overflow's memory, which goes back with it.
+class StoredBlock {
+ public:
+  StoredBlock() = default;
+  StoredBlock(Overflow& overflow, Stored stored) noexcept
+      : overflow_(&overflow), stored_(std::move(stored)) {}
+  StoredBlock(StoredBlock&& other) noexcept { *this = std::move(other); }
+  StoredBlock& operator=(StoredBlock&& other) noexcept {
+    std::swap(overflow_, other.overflow_);
+    std::swap(stored_, other.stored_);
+    other.free();
+    return *this;
+  }
+  ~StoredBlock() { free(); }
+
+  /// Null: it is empty.
+  std::byte* memory() const noexcept { return stored_.memory; }
+  uint64_t bytes() const noexcept { return stored_.bytes; }
+
+ private:
+  void free() noexcept {
+    if (overflow_ != nullptr) std::exchange(overflow_, nullptr)->free(stored_);
+  }
+
+  Overflow* overflow_ = nullptr;  // null: it is empty
+  Stored stored_;
 };
 
 }  // namespace faro::shuffle

@@ -28,13 +28,6 @@ bool is_last(const transport::Outgoing& ring, const std::byte* end) noexcept {
 
 }  // namespace
 
-void Destination::write_length(size_t bytes) noexcept {
-  const auto length = static_cast<wire::RowLength>(bytes);
-  std::memcpy(cursor_.at, &length, sizeof length);
-  cursor_.at += sizeof length;
-  ++row_count_;
-}
-
 Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept
     : lanes_(lanes), counters_(&lanes.unlinked_), receiver_(receiver) {}
 
@@ -53,7 +46,7 @@ Outcome Lane::make_room(Destination& to, uint32_t bytes, WhenFull when_full) {
 
 // would_wait: no room in the ring, or rows are queued for it.
 Outcome Lane::make_room_in_ring(Destination& to, uint32_t bytes) {
-  if (to.has_room(bytes)) return Outcome::done;
+  if (to.rows_.has_room(bytes)) return Outcome::done;
   if (is_row_claimed()) return fail_by_claim(to);
   close();
   // `planted` is a constant false, except in the test that plants bugs to see that they are found (base/planted.h).
@@ -95,17 +88,17 @@ Outcome Lane::open_in_overflow(Destination& to) {
 void Lane::open_frame(Destination& to, std::byte* begin, uint64_t bytes) {
   open_ = &to;
   begin_ = begin;
-  to.cursor_ = {begin + sizeof(FrameHeader), begin + bytes};
+  to.rows_.open(begin, bytes);
   lanes_.list(*this);
 }
 
 void Lane::close() {
   if (open_ == nullptr) return;
   Destination& to = *open_;
-  const uint32_t payload = to.payload_from(begin_);
+  const uint32_t payload = to.rows_.payload_from(begin_);
   if (payload == 0) return forget_frame();
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader)) + payload;
-  const uint32_t rows = to.rows_in(payload);
+  const uint32_t rows = to.rows_.rows_in(payload);
   wire::store_header(begin_, {length, FrameKind::data, 0, to.stage.slot, rows, 0});
   std::unique_ptr<QueuedFrame> queued = std::move(in_overflow_);
   const std::byte* const end = begin_ + wire::padded(length);
@@ -120,54 +113,42 @@ void Lane::close() {
 }
 
 void Lane::forget_frame() noexcept {
-  open_->cursor_ = {};
-  open_->row_count_ = 0;
+  open_->rows_.close();
   open_ = nullptr;
   begin_ = nullptr;
-  claimed_end_ = nullptr;
   in_overflow_.reset();
 }
 
 uint32_t Lane::drop_open(Destination& to) noexcept {
   if (open_ != &to) return 0;
-  const uint32_t rows = to.rows_in(to.payload_from(begin_));
+  const uint32_t rows = to.rows_.rows_in(to.rows_.payload_from(begin_));
   forget_frame();
   return rows;
 }
 
 // The frame of `to` is open. Rows of the inlined path do not get here: the next call that is not inlined closes their frame.
 void Lane::close_if_full(Destination& to, uint64_t next_bytes) {
-  if (!to.has_room(next_bytes) && lanes_.worker_.settings.threshold_bytes < payload_limit())
+  if (!to.rows_.has_room(next_bytes) && lanes_.worker_.settings.threshold_bytes < payload_limit())
     close();
 }
 
 // --- rows
 
 void Lane::write(Destination& to, const RowPieces& row) {
-  if (to.stage.shuffle.spec().row_bytes == 0) to.write_length(row.bytes());
-  row.copy_to(to.cursor_.at);
-  to.cursor_.at += row.bytes();
+  to.rows_.append(row);
   close_if_full(to, to.stage.framed_bytes(row.bytes()));
 }
 
 std::span<std::byte> Lane::claim_row(Destination& to, size_t bytes) noexcept {
-  // The inlined paths must not write where the row lies.
-  claimed_end_ = std::exchange(to.cursor_.end, to.cursor_.at);
-  const size_t before = to.stage.shuffle.spec().row_bytes == 0 ? sizeof(wire::RowLength) : 0;
-  return {to.cursor_.at + before, bytes};
+  return to.rows_.claim(bytes);
 }
 
 void Lane::commit_row(Destination& to, size_t bytes) {
-  unclaim_row(to);
-  const uint32_t row_bytes = to.stage.shuffle.spec().row_bytes;
-  if (row_bytes == 0) to.write_length(bytes);
-  to.cursor_.at += bytes;
-  close_if_full(to, to.stage.framed_bytes(row_bytes));
+  to.rows_.commit(bytes);
+  close_if_full(to, to.stage.framed_bytes(to.stage.shuffle.spec().row_bytes));
 }
 
-void Lane::unclaim_row(Destination& to) noexcept {
-  to.cursor_.end = std::exchange(claimed_end_, nullptr);
-}
+void Lane::unclaim_row(Destination& to) noexcept { to.rows_.unclaim(); }
 
 Outcome Lane::fail_by_claim(Destination& to) {
   return to.stage.side.fail(Code::wrong_state,
@@ -175,9 +156,43 @@ Outcome Lane::fail_by_claim(Destination& to) {
                             lanes_.worker_.number, receiver_);
 }
 
+// --- whole frames
+
+Outcome Lane::send_copy(Destination& to, const WholeFrame& frame, WhenFull when_full) {
+  if (is_row_claimed()) return Outcome::would_wait;
+  close();
+  const bool may_queue = lanes_.holds_batches() && when_full == WhenFull::overflow;
+  if (!send_queued()) return may_queue ? queue_copy(to, frame) : Outcome::would_wait;
+  const auto length = static_cast<uint32_t>(frame.bytes.size());
+  const transport::Claim place = claim(length, length);
+  if (place.bytes == 0) {
+    if (may_queue) return queue_copy(to, frame);
+    if (!lanes_.holds_batches()) ring_->post();
+    return Outcome::would_wait;
+  }
+  std::memcpy(place.data, frame.bytes.data(), length);
+  to.sent.add(frame.rows, frame.payload());
+  count(lanes_.worker_.counters.rows_sent, frame.rows);
+  commit(length, place.data + wire::padded(length));
+  return Outcome::done;
+}
+
+Outcome Lane::queue_copy(Destination& to, const WholeFrame& frame) {
+  std::unique_ptr<QueuedFrame> queued;
+  const Outcome outcome = make_queued(to, FrameKind::data, frame.bytes.size(), queued);
+  if (outcome != Outcome::done) return outcome;
+  std::memcpy(queued->stored.memory, frame.bytes.data(), frame.bytes.size());
+  queued->row_count = frame.rows;
+  queued->payload_bytes = frame.payload();
+  to.sent.add(frame.rows, frame.payload());
+  count(lanes_.worker_.counters.rows_sent, frame.rows);
+  enqueue(std::move(queued));
+  return Outcome::done;
+}
+
 // --- rows too large for a frame
 
-Outcome Lane::prepare_large(Destination& to) {
+Outcome Lane::prepare(Destination& to) {
   if (is_row_claimed()) return fail_by_claim(to);
   close();
   // One large row per ring at a time, or the queue would be a way around back-pressure.

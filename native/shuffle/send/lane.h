@@ -23,6 +23,7 @@
 #include "shuffle/operation/shuffle_context.h"
 #include "shuffle/query/row_format.h"
 #include "shuffle/send/queued_frame.h"
+#include "shuffle/send/row_cursor.h"
 #include "shuffle/send/row_pieces.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
@@ -52,43 +53,37 @@ struct SentStage {
 /// One receiver of one shuffle. Lives until nothing of it is queued.
 class Destination {
  public:
-  /// The inlined paths of faro/sender.h write at `at`, and count rows with a length each in `counted`.
-  /// Where no frame is open, or a row of it is claimed, the cursor has no room, so these paths need to
-  /// look at nothing else.
   Destination(SentStage& of, Lane& by, SentCounts& counts, detail::FrameCursor& at,
               uint32_t& counted)
-      : stage(of), lane(by), sent(counts), cursor_(at), row_count_(counted) {}
+      : stage(of), lane(by), sent(counts), rows_(of.shuffle.spec().row_bytes, at, counted) {}
 
   SentStage& stage;
   Lane& lane;
   SentCounts& sent;
-  bool finished = false;  // FINISH is committed or queued
-  bool stopped = false;   // the receiver needs no more
+  uint32_t owed_blocks = 0;  // of groups: closed, and not yet in its ring or its queue
+  bool finished = false;     // FINISH is committed or queued
+  bool stopped = false;      // the receiver needs no more
 
   bool has_queued() const noexcept { return queued_ > 0; }
-  /// Whether its open frame has room for that many bytes.
-  bool has_room(uint64_t bytes) const noexcept {
-    return static_cast<size_t>(cursor_.end - cursor_.at) >= bytes;
-  }
+  /// OPEN is committed or queued.
+  bool is_announced() const noexcept { return announced_; }
 
  private:
   friend class Lane;
 
-  void write_length(size_t bytes) noexcept;
-  /// The bytes of rows in its open frame, which begins at `begin`.
-  uint32_t payload_from(const std::byte* begin) const noexcept {
-    return static_cast<uint32_t>(cursor_.at - begin) -
-           static_cast<uint32_t>(sizeof(wire::FrameHeader));
-  }
-  uint32_t rows_in(uint32_t payload) const noexcept {
-    const uint32_t row_bytes = stage.shuffle.spec().row_bytes;
-    return row_bytes == 0 ? row_count_ : payload / row_bytes;
-  }
+  RowCursor rows_;       // in its open frame
+  uint32_t queued_ = 0;  // frames in the lane's queue
+  bool announced_ = false;
+};
 
-  detail::FrameCursor& cursor_;
-  uint32_t& row_count_;
-  uint32_t queued_ = 0;     // frames in the lane's queue
-  bool announced_ = false;  // OPEN is committed or queued
+/// A whole frame that lies in memory of its sender's: the frame of a group's block.
+struct WholeFrame {
+  std::span<const std::byte> bytes;  // with the header
+  uint32_t rows = 0;
+
+  uint32_t payload() const noexcept {
+    return static_cast<uint32_t>(bytes.size() - sizeof(wire::FrameHeader));
+  }
 };
 
 /// Threads: the worker. Blocks: never; a call that would wait notes what it waits for (BlockedOn).
@@ -122,16 +117,21 @@ class Lane {
   /// Ends the claim; there was no row.
   void unclaim_row(Destination& to) noexcept;
   /// A row is being written in place: nothing else can be sent by this lane until commit or abort.
-  bool is_row_claimed() const noexcept { return claimed_end_ != nullptr; }
+  bool is_row_claimed() const noexcept { return open_ != nullptr && open_->rows_.is_claimed(); }
   /// A row is being written in place, in the ring itself and not in overflow.
   bool is_row_claimed_in_ring() const noexcept {
     return is_row_claimed() && in_overflow_ == nullptr;
   }
 
-  // --- rows too large for one
+  // --- whole frames, and rows too large for one
 
   /// Sends what is open or queued for the ring, and OPEN.
-  Outcome prepare_large(Destination& to);
+  Outcome prepare(Destination& to);
+  /// Copies a frame of `to`, which is announced, behind all that was sent before; nothing larger than a single row may need.
+  /// would_wait: there is no room, and it was not queued; nothing is noted of that.
+  Outcome send_copy(Destination& to, const WholeFrame& frame, WhenFull when_full);
+  /// Answers failed: a row is being written in place.
+  Outcome fail_by_claim(Destination& to);
   /// Commits a frame with the next bytes of a row of `row_bytes` bytes, of which `rest` has those that were not sent. False:
   /// there is no room.
   bool send_fragment(Destination& to, uint64_t row_bytes, PieceReader& rest);
@@ -176,7 +176,7 @@ class Lane {
   void open_frame(Destination& to, std::byte* begin, uint64_t bytes);
   void forget_frame() noexcept;
   void close_if_full(Destination& to, uint64_t next_bytes);
-  Outcome fail_by_claim(Destination& to);
+  Outcome queue_copy(Destination& to, const WholeFrame& frame);
 
   Outcome announce(Destination& to);
   Outcome send_control(Destination& to, wire::FrameKind kind, const std::string& payload);
@@ -191,10 +191,9 @@ class Lane {
   const std::atomic<bool>* held_ = nullptr;
   counters::OutgoingCounters* counters_;
   const uint32_t receiver_;
-  bool is_listed_ = false;            // in the list of lanes to flush
-  Destination* open_ = nullptr;       // whose frame is open; null: none is
-  std::byte* begin_ = nullptr;        // of the open frame
-  std::byte* claimed_end_ = nullptr;  // its end, while its room is hidden from the inlined paths
+  bool is_listed_ = false;                    // in the list of lanes to flush
+  Destination* open_ = nullptr;               // whose frame is open; null: none is
+  std::byte* begin_ = nullptr;                // of the open frame
   std::unique_ptr<QueuedFrame> in_overflow_;  // it lies there, and will join the queue
   FrameQueue queue_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "shuffle/send/group.h"
+
 namespace faro::shuffle {
 
 // Their rings belong to links: LinkLanes binds them.
@@ -36,6 +38,15 @@ Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage) {
   return to_node(node)[size_t{remote} * rings_per_lane + stage % rings_per_lane];
 }
 
+void Lanes::expect_group() {
+  groups_.reserve(group_count_ + 1);
+  ++group_count_;
+}
+
+void Lanes::unlist_groups() noexcept {
+  std::erase_if(groups_, [](const Group* group) { return group->is_abandoned(); });
+}
+
 // Only the worker itself can read a ring to itself. So a call that waits makes room here, or it would wait
 // forever. After a call that only tries, the engine can receive instead.
 bool Lanes::make_room_in_own_ring(Lane& lane) {
@@ -53,6 +64,12 @@ void Lanes::list(Lane& lane) {
   listed_.push_back(&lane);
 }
 
+void Lanes::list(Group& group) noexcept {
+  if (group.is_listed_) return;
+  group.is_listed_ = true;
+  groups_.push_back(&group);  // expect_group has made room
+}
+
 void Lanes::flush() {
   post_open_frames();
   worker_.network.flush();
@@ -60,6 +77,7 @@ void Lanes::flush() {
 
 void Lanes::post_open_frames() {
   send_queued();
+  flush_groups();
   // Closing a frame can list its lane again, but a lane that is still listed is not added twice.
   size_t kept = 0;
   for (size_t i = 0; i < listed_.size(); ++i) {
@@ -70,12 +88,20 @@ void Lanes::post_open_frames() {
   listed_.resize(kept);
 }
 
+// Their rows go through lanes, which are flushed behind them.
+void Lanes::flush_groups() {
+  std::erase_if(groups_, [](Group* group) { return !(group->is_listed_ = group->flush()); });
+}
+
 // --- what is queued
 
 void Lanes::send_queued() {
   if (!has_queued()) return;
   for (auto& [node, lanes] : lanes_) {
     for (Lane& lane : lanes) lane.send_queued();
+  }
+  for (Group* const group : groups_) {
+    if (group->is_closed()) (void)group->flush();
   }
 }
 
@@ -87,6 +113,7 @@ void Lanes::drop_queues() noexcept {
 
 void Lanes::lose(uint32_t node) {
   for (Lane& lane : to_node(node)) lane.lose_rows(node);
+  for (Group* const group : groups_) group->lose_rows(node);
 }
 
 Outcome Lanes::blocked_on_queues(const Query& query) noexcept {

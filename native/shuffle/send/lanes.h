@@ -14,6 +14,8 @@
 
 namespace faro::shuffle {
 
+class Group;
+
 /// Threads: the worker.
 class Lanes {
  public:
@@ -22,6 +24,7 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
+  const WorkerContext& worker() const noexcept { return worker_; }
   /// The lane to a worker that this stage uses.
   Lane& to(uint32_t receiver_worker, uint32_t stage);
   /// The lanes to a node's workers, by receiver and number. Made by the first call; LinkLanes binds them. Throws:
@@ -30,7 +33,14 @@ class Lanes {
   /// Forgets them: no shuffle is open, and the node is not linked.
   void forget(uint32_t node) noexcept;
 
-  /// Sends what is queued as far as there is room.
+  /// A group is made: there is room to list it. Throws: std::bad_alloc.
+  void expect_group();
+  /// One less: the group has been abandoned.
+  void forget_group() noexcept { --group_count_; }
+  /// Those that were abandoned need no flush.
+  void unlist_groups() noexcept;
+
+  /// Sends what is queued, and what groups have closed, as far as there is room.
   void send_queued();
   bool has_queued() const noexcept { return queued_ > 0; }
   /// Drops all queues. Nobody sends any more; call it before the queries that the frames belong to are destroyed.
@@ -56,10 +66,13 @@ class Lanes {
 
  private:
   friend class Lane;
+  friend class Group;
 
   /// The largest frame of a single row: alike for all lanes, though the rings of some are larger, as a row may go to several.
   uint32_t frame_limit() const noexcept { return wire::frame_limit(worker_.settings.ring_bytes); }
   void list(Lane& lane);
+  void list(Group& group) noexcept;
+  void flush_groups();
   bool make_room_in_own_ring(Lane& lane);
 
   const WorkerContext& worker_;
@@ -69,7 +82,9 @@ class Lanes {
   size_t count_ = 0;
   counters::OutgoingCounters unlinked_;  // of lanes to nodes that were not linked: shown nowhere
   std::vector<Lane*> listed_;            // to be flushed
-  uint32_t queued_ = 0;                  // lanes whose queue is not empty
+  uint32_t queued_ = 0;                  // lanes whose queue is not empty, and groups whose block is closed
+  std::vector<Group*> groups_;           // that may have rows: to be flushed
+  size_t group_count_ = 0;               // all there are
   bool has_claim_ = false;
 };
 

@@ -1,6 +1,7 @@
 // Rows that the engine writes in place before they are sent: ClaimedRow, StageSender's part of it, and faro::RowClaim over that.
 #include "shuffle/stage/claimed_row.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -12,56 +13,83 @@ namespace faro::shuffle {
 
 using counters::count;
 
-Outcome ClaimedRow::begin(Destination& to) noexcept {
+Outcome ClaimedRow::begin(Target& to) noexcept {
   to_ = &to;
   lanes_.set_claim(true);
   return Outcome::done;
 }
 
-Destination& ClaimedRow::end() noexcept {
+Target& ClaimedRow::end() noexcept {
   lanes_.set_claim(false);
   return *std::exchange(to_, nullptr);
 }
 
-Outcome ClaimedRow::claim_in_frame(Destination& to, size_t bytes, std::span<std::byte>& data) {
-  const auto framed = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
-  const Outcome outcome = to.lane.make_room(to, framed, WhenFull::overflow);
+Outcome ClaimedRow::claim_in_frame(Target& to, size_t bytes, std::span<std::byte>& data) {
+  const auto framed = static_cast<uint32_t>(to.stage().framed_bytes(bytes));
+  const Outcome outcome = to.make_room(framed, WhenFull::overflow);
   if (outcome != Outcome::done) return outcome;
-  data = to.lane.claim_row(to, bytes);
+  data = to.claim_row(bytes);
   return begin(to);
 }
 
-Outcome ClaimedRow::claim_apart(Destination& to, size_t bytes, std::span<std::byte>& data) {
-  if (!to.stopped) {
-    if (const Outcome outcome = to.lane.prepare_large(to); outcome != Outcome::done) return outcome;
+// What was sent before goes first. A commit needs no memory, so that there is some for each member.
+Outcome ClaimedRow::claim_apart(Target& to, size_t bytes, std::span<std::byte>& data) {
+  if (Group* const group = to.group()) {
+    if (const Outcome outcome = group->send_block(WhenFull::overflow); outcome != Outcome::done)
+      return outcome;
   }
-  // With room for a header and a length before the row, in case it is committed small enough for a frame.
-  const uint64_t with_room = sizeof(wire::FrameHeader) + sizeof(wire::RowLength) + bytes;
-  const Outcome outcome = to.lane.make_queued(to, wire::FrameKind::fragment, with_room, apart_);
-  if (outcome != Outcome::done) return outcome;
-  data = {apart_->stored.memory, bytes};
+  for (Destination* const member : to.members()) {
+    if (member->stopped) continue;
+    if (const Outcome outcome = member->lane.prepare(*member); outcome != Outcome::done)
+      return outcome;
+  }
+  apart_.reserve(to.members().size());
+  for (Destination* const member : to.members()) {
+    const Outcome outcome = make_apart(*member, bytes);
+    if (outcome != Outcome::done) return apart_.clear(), outcome;
+  }
+  data = {apart_.front()->stored.memory, bytes};
   return begin(to);
+}
+
+// With room for a header and a length before the row, in case it is committed small enough for a frame.
+Outcome ClaimedRow::make_apart(Destination& to, size_t bytes) {
+  const uint64_t with_room = sizeof(wire::FrameHeader) + sizeof(wire::RowLength) + bytes;
+  std::unique_ptr<QueuedFrame> made;
+  const Outcome outcome = to.lane.make_queued(to, wire::FrameKind::fragment, with_room, made);
+  if (outcome == Outcome::done) apart_.push_back(std::move(made));
+  return outcome;
 }
 
 Status ClaimedRow::commit(size_t bytes) {
-  Destination& to = end();
-  if (is_apart()) return commit_apart(to, bytes);
-  if (!to.stopped) {
-    to.lane.commit_row(to, bytes);
-    return Status::Ok();
+  Target& to = end();
+  count(lanes_.worker().counters.rows_dropped, to.stopped() || is_apart() ? to.stopped_members() : 0);
+  if (is_apart()) return commit_apart(bytes);
+  if (!to.stopped()) {
+    to.commit_row(bytes);
+  } else {
+    to.unclaim_row();
+    to.drop_open();
   }
-  to.lane.unclaim_row(to);
-  to.lane.drop_open(to);
-  count(to.stage.shuffle.worker().counters.rows_dropped);
   return Status::Ok();
 }
 
-Status ClaimedRow::commit_apart(Destination& to, size_t bytes) {
-  std::unique_ptr<QueuedFrame> row = std::move(apart_);
-  if (to.stopped) {
-    count(to.stage.shuffle.worker().counters.rows_dropped);
-    return Status::Ok();
+// To those that need rows.
+Status ClaimedRow::commit_apart(size_t bytes) {
+  std::vector<std::unique_ptr<QueuedFrame>> rows = std::exchange(apart_, {});
+  for (size_t i = 1; i < rows.size(); ++i)
+    std::memcpy(rows[i]->stored.memory, rows[0]->stored.memory, bytes);
+  Status status;
+  for (std::unique_ptr<QueuedFrame>& row : rows) {
+    Destination& to = *row->to;
+    if (to.stopped) continue;
+    Status sent = send_apart(to, std::move(row), bytes);
+    if (!sent.ok()) status = std::move(sent);
   }
+  return status;
+}
+
+Status ClaimedRow::send_apart(Destination& to, std::unique_ptr<QueuedFrame> row, size_t bytes) {
   if (base::planted(base::Plant::lost_commit)) {
     const auto framed = static_cast<uint32_t>(to.stage.framed_bytes(bytes));
     const auto attempt = [&] { return to.lane.make_room(to, framed, WhenFull::overflow); };
@@ -77,13 +105,13 @@ Status ClaimedRow::commit_apart(Destination& to, size_t bytes) {
 
 void ClaimedRow::abort() noexcept {
   if (to_ == nullptr) return;
-  Destination& to = end();
+  Target& to = end();
   if (is_apart()) {
-    apart_.reset();
+    apart_.clear();
     return;
   }
-  to.lane.unclaim_row(to);
-  if (to.stage.shuffle.query()->failed() || to.stopped) to.lane.drop_open(to);
+  to.unclaim_row();
+  if (to.stage().shuffle.query()->failed() || to.stopped()) to.drop_open();
 }
 
 // --- StageSender
@@ -108,14 +136,14 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
     return side_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
                       shuffle_.worker().number);
   }
-  if (receiver >= receiver_count()) return fail_no_receiver(receiver);
+  if (receiver >= target_count()) return fail_no_receiver(receiver);
   if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
-  if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
-  Destination& to = destinations_[receiver];
-  const bool lies_apart = to.stopped || to.lane.is_large(to, bytes);
+  if (done_or_stopped({&receiver, 1}) == Outcome::stopped) return Outcome::stopped;
+  Target& to = targets_[receiver];
+  const Destination& member = *to.members().front();
+  const bool lies_apart = to.stopped() || member.lane.is_large(member, bytes);
   if (!lies_apart && !in_frame) {
-    return to.lane.make_room(to, static_cast<uint32_t>(stage_.framed_bytes(bytes)),
-                             WhenFull::overflow);
+    return to.make_room(static_cast<uint32_t>(stage_.framed_bytes(bytes)), WhenFull::overflow);
   }
   const Outcome outcome =
       lies_apart ? claimed_.claim_apart(to, bytes, data) : claimed_.claim_in_frame(to, bytes, data);

@@ -1,5 +1,8 @@
 #include "shuffle/stage/large_row.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "shuffle/stage/stage_sender.h"
 
 namespace faro::shuffle {
@@ -10,12 +13,18 @@ LargeRow::~LargeRow() {
   if (is_begun()) shuffle_.operation().set_within_row(false);
 }
 
-void LargeRow::begin(std::span<Destination> destinations, std::span<const uint32_t> receivers,
-                     const RowPieces& row) {
-  parts_.reserve(receivers.size());
-  for (const uint32_t receiver : receivers)
-    parts_.push_back({&destinations[receiver], PieceReader(row)});
-  bytes_ = row.bytes();
+// Two rows under way to one receiver would be taken for one.
+void LargeRow::begin(std::vector<Destination*> members, const RowPieces& row) {
+  row_ = row;
+  parts_.reserve(members.size());
+  std::ranges::sort(members);
+  for (Destination* const to : members) {
+    if (!parts_.empty() && parts_.back().to == to) {
+      ++parts_.back().times;
+    } else {
+      parts_.push_back({to, PieceReader(row), 1});
+    }
+  }
   shuffle_.operation().set_within_row(true);
 }
 
@@ -41,16 +50,17 @@ Outcome LargeRow::go_on() {
 Outcome LargeRow::advance(Part& part) {
   Destination& to = *part.to;
   if (to.stopped) {
-    count(shuffle_.worker().counters.rows_dropped);
+    count(shuffle_.worker().counters.rows_dropped, part.times);
     part.over = true;
     return Outcome::done;
   }
-  if (const Outcome outcome = to.lane.prepare_large(to); outcome != Outcome::done) return outcome;
-  if (!to.lane.send_fragment(to, bytes_, part.rest)) return to.lane.blocked(to);
-  part.over = part.rest.left() == 0;
-  if (!part.over) return Outcome::done;
-  to.sent.add(1, bytes_);
+  if (const Outcome outcome = to.lane.prepare(to); outcome != Outcome::done) return outcome;
+  if (!to.lane.send_fragment(to, row_.bytes(), part.rest)) return to.lane.blocked(to);
+  if (part.rest.left() > 0) return Outcome::done;
+  to.sent.add(1, row_.bytes());
   count(shuffle_.worker().counters.rows_sent);
+  part.rest = PieceReader(row_);
+  part.over = --part.times == 0;
   return Outcome::done;
 }
 

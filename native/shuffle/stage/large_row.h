@@ -26,9 +26,9 @@ class LargeRow {
   LargeRow(const LargeRow&) = delete;
   LargeRow& operator=(const LargeRow&) = delete;
 
-  /// Nothing of it was sent before. Throws: std::bad_alloc.
-  void begin(std::span<Destination> destinations, std::span<const uint32_t> receivers,
-             const RowPieces& row);
+  /// Nothing of it was sent before. `members`: who gets it, each as often as it is named, one after the other; `row` refers
+  /// to what stays until it is sent. Throws: std::bad_alloc.
+  void begin(std::vector<Destination*> members, const RowPieces& row);
   bool is_begun() const noexcept { return !parts_.empty(); }
   /// An attempt to send the rest of it: as much as the rings have room for. done: all receivers have it whole, or need no more.
   Outcome go_on();
@@ -38,6 +38,7 @@ class LargeRow {
   struct Part {
     Destination* to;
     PieceReader rest;
+    size_t times;  // the row goes to it, this one included
     bool over = false;
   };
 
@@ -46,7 +47,7 @@ class LargeRow {
   StageSender& sender_;
   ShuffleContext& shuffle_;
   std::vector<Part> parts_;
-  uint64_t bytes_ = 0;  // of the row
+  RowPieces row_{std::span<const RowPieces::Piece>()};
 };
 
 }  // namespace faro::shuffle

@@ -46,9 +46,7 @@ class ManyRows {
   template <typename Fail>
   Outcome refuse(const Fail& fail) noexcept;
   bool have_fixed_width(std::span<const std::byte> rows, size_t count) noexcept;
-  uint32_t receiver_count() const noexcept {
-    return static_cast<uint32_t>(shuffle_.spec().receivers.size());
-  }
+  uint32_t receiver_count() const noexcept;
   const detail::SendKernels& kernels();
 
   StageSender& sender_;

@@ -33,24 +33,56 @@ Status check_pieces(const RowPieces& row) {
 }  // namespace
 
 StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes,
-                         RowFormat format, uint16_t slot)
+                         RowFormat format, uint16_t slot, GroupBlocks blocks)
     : shuffle_(shuffle),
       side_(shuffle),
       wait_loop_(wait_loop),
       lanes_(lanes),
       stage_{shuffle, side_, std::move(format), slot},
-      cursors_(shuffle.spec().receivers.size()),
-      frame_rows_(cursors_.size()),
       claimed_(wait_loop, lanes),
-      many_(*this, shuffle, side_),
-      everyone_(cursors_.size()),
-      named_(cursors_.size()) {
+      many_(*this, shuffle, side_) {
+  make_targets(std::move(blocks));
+  everyone_.resize(target_count());
   std::iota(everyone_.begin(), everyone_.end(), 0u);
-  destinations_.reserve(cursors_.size());
-  const ShuffleSpec& spec = shuffle.spec();
-  for (uint32_t r = 0; r < cursors_.size(); ++r) {
-    destinations_.emplace_back(stage_, lanes.to(spec.receivers[r], spec.stage),
-                               shuffle.counts().sent(r), cursors_[r], frame_rows_[r]);
+  named_.resize(target_count());
+}
+
+// A receiver that is a target has the target's cursor. Of the others no row is written but by blocks, and by rows that
+// were claimed larger than they became.
+void StageSender::make_targets(GroupBlocks blocks) {
+  const ShuffleSpec& spec = shuffle_.spec();
+  const auto receiver_count = static_cast<uint32_t>(spec.receivers.size());
+  const auto group_count = static_cast<uint32_t>(spec.groups.size());
+  std::vector<uint32_t> cursor_of(receiver_count);
+  std::iota(cursor_of.begin(), cursor_of.end(), group_count);
+  std::vector<bool> is_receiver(group_count);
+  LoneMembers alone(receiver_count);
+  for (uint32_t g = 0; g < group_count; ++g) {
+    is_receiver[g] = alone.is_receiver(spec.groups[g]);
+    if (is_receiver[g]) cursor_of[spec.groups[g].front()] = g;
+  }
+  cursors_.resize(group_count + receiver_count);
+  frame_rows_.resize(cursors_.size());
+  destinations_.reserve(receiver_count);
+  for (uint32_t r = 0; r < receiver_count; ++r) {
+    destinations_.emplace_back(stage_, lanes_.to(spec.receivers[r], spec.stage),
+                               shuffle_.counts().sent(r), cursors_[cursor_of[r]],
+                               frame_rows_[cursor_of[r]]);
+  }
+  if (group_count == 0) {
+    for (Destination& to : destinations_) targets_.emplace_back(to);
+    return;
+  }
+  targets_.reserve(group_count);
+  for (uint32_t g = 0; g < group_count; ++g) {
+    if (is_receiver[g]) {
+      targets_.emplace_back(destinations_[spec.groups[g].front()]);
+      continue;
+    }
+    std::vector<Destination*> members;
+    for (const uint32_t member : spec.groups[g]) members.push_back(&destinations_[member]);
+    targets_.emplace_back(groups_.emplace_back(lanes_, stage_, std::move(members), blocks.take(),
+                                               cursors_[g], frame_rows_[g]));
   }
 }
 
@@ -58,7 +90,7 @@ StageSender::~StageSender() { abandon_frames(); }
 
 detail::SendKernels StageSender::kernels() const {
   return send_kernels(shuffle_.worker().settings.kernel_scatter, shuffle_.spec().row_bytes,
-                      receiver_count());
+                      target_count());
 }
 
 Status StageSender::send_as(std::string_view format) {
@@ -75,18 +107,20 @@ Outcome StageSender::enter() {
 }
 
 Outcome StageSender::fail_no_receiver(uint32_t receiver) {
-  return side_.fail(Code::invalid_argument, "stage {}: receiver {} does not exist (0 … {})",
-                    shuffle_.spec().stage, receiver, receiver_count() - 1);
+  return side_.fail(Code::invalid_argument, "stage {}: {} {} does not exist (0 … {})",
+                    shuffle_.spec().stage, shuffle_.spec().groups.empty() ? "receiver" : "group",
+                    receiver, target_count() - 1);
 }
 
 // That all exist, and each is named once.
 Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
   ++multicasts_;
   for (const uint32_t receiver : receivers) {
-    if (receiver >= receiver_count()) return fail_no_receiver(receiver);
+    if (receiver >= target_count()) return fail_no_receiver(receiver);
     if (std::exchange(named_[receiver], multicasts_) == multicasts_) {
-      return side_.fail(Code::invalid_argument, "stage {}: receiver {} is named twice",
-                        shuffle_.spec().stage, receiver);
+      return side_.fail(Code::invalid_argument, "stage {}: {} {} is named twice",
+                        shuffle_.spec().stage,
+                        shuffle_.spec().groups.empty() ? "receiver" : "group", receiver);
     }
   }
   return Outcome::done;
@@ -116,6 +150,12 @@ Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wai
   return multicast({&receiver, 1}, RowPieces(row), wait, when_full);
 }
 
+Outcome StageSender::send_next(uint32_t receiver, std::span<const std::byte> row, Wait wait,
+                               WhenFull when_full) noexcept {
+  const Outcome outcome = send(receiver, row, wait, when_full);
+  return outcome == Outcome::stopped && !all_stopped() ? Outcome::done : outcome;
+}
+
 Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
   return multicast(everyone_, RowPieces(row), wait);
 }
@@ -130,9 +170,29 @@ Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPie
       if (!cut.is_begun()) return outcome;
     }
     const Outcome outcome = cut.go_on();
-    return outcome == Outcome::done ? done_or_stopped() : outcome;
+    return outcome == Outcome::done ? done_or_stopped(receivers) : outcome;
   };
   return wait_loop_.operate(side_, attempt, wait);
+}
+
+// A group that is named alone and has no member left says so; a receiver does if all have stopped.
+Outcome StageSender::done_or_stopped(std::span<const uint32_t> receivers) const noexcept {
+  if (all_stopped()) return Outcome::stopped;
+  if (groups_.empty() || receivers.size() != 1) return Outcome::done;
+  const Target& target = targets_[receivers.front()];
+  return target.group() != nullptr && target.stopped() ? Outcome::stopped : Outcome::done;
+}
+
+// Those that are groups, or those that are not. Answers what `each` does, if that is not done.
+template <typename Each>
+Outcome StageSender::for_each(std::span<const uint32_t> receivers, bool groups, const Each& each) {
+  if (groups && groups_.empty()) return Outcome::done;
+  for (const uint32_t receiver : receivers) {
+    Target& target = targets_[receiver];
+    if ((target.group() != nullptr) != groups) continue;
+    if (const Outcome outcome = each(target); outcome != Outcome::done) return outcome;
+  }
+  return Outcome::done;
 }
 
 // `to_cut`: what a large row becomes that may be cut straight from where it lies; null: it may not.
@@ -149,49 +209,77 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
   const bool is_cut = large && to_cut != nullptr && !receivers.empty() && !lanes_.holds_batches();
   const auto bytes = static_cast<uint32_t>(large ? 0 : stage_.framed_bytes(row.bytes()));
   // First room everywhere, then the row everywhere: to all or to none (DESIGN.md HC-7). Room that was
-  // made stays. A row that is cut needs no room at once, but a call that fails does so before it is begun.
-  for (const uint32_t receiver : receivers) {
-    Destination& to = destinations_[receiver];
-    if (to.stopped) continue;
-    const Outcome outcome =
-        large ? to.lane.prepare_large(to) : to.lane.make_room(to, bytes, when_full);
-    if (outcome != Outcome::done && !(is_cut && outcome == Outcome::would_wait)) return outcome;
+  // made stays: the block of a group is sent through rings, where it closes a frame, so that groups come first here, and
+  // last where rows are written. A row that is cut needs no room at once, but a call that fails does so before it is begun.
+  const auto make_room = [&](Target& target) {
+    return target.stopped() ? Outcome::done
+           : large          ? prepare_large(target, is_cut)
+                            : target.make_room(bytes, when_full);
+  };
+  for (const bool groups : {true, false}) {
+    if (const Outcome outcome = for_each(receivers, groups, make_room); outcome != Outcome::done)
+      return outcome;
   }
-  if (is_cut) {
-    to_cut->begin(destinations_, receivers, row);
-    return Outcome::would_wait;
-  }
-  if (large) return multicast_large(receivers, row);
-  for (const uint32_t receiver : receivers) {
-    Destination& to = destinations_[receiver];
-    if (to.stopped) {
-      count(shuffle_.worker().counters.rows_dropped);
+  if (large) return multicast_large(receivers, row, is_cut ? to_cut : nullptr);
+  const auto write = [&](Target& target) {
+    if (target.stopped()) {
+      count(shuffle_.worker().counters.rows_dropped, target.stopped_members());
     } else {
-      to.lane.write(to, row);
+      target.write(row);
     }
-  }
-  return done_or_stopped();
+    return Outcome::done;
+  };
+  for (const bool groups : {false, true}) (void)for_each(receivers, groups, write);
+  return done_or_stopped(receivers);
 }
 
-Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const RowPieces& row) {
+Outcome StageSender::prepare_large(Target& target, bool is_cut) {
+  if (Group* const group = target.group()) {
+    if (const Outcome outcome = group->send_block(WhenFull::overflow); outcome != Outcome::done)
+      return outcome;
+  }
+  for (Destination* const to : target.members()) {
+    const Outcome outcome = to->lane.prepare(*to);
+    if (outcome != Outcome::done && !(is_cut && outcome == Outcome::would_wait)) return outcome;
+  }
+  return Outcome::done;
+}
+
+// would_wait: it is begun to be cut, if it may be.
+Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
+                                     LargeRow* to_cut) {
+  std::vector<Destination*> members = members_of(receivers);
+  const bool is_cut = to_cut != nullptr && !members.empty();
   // All copies before the first is queued: to all or to none.
   std::vector<std::unique_ptr<QueuedFrame>> copies;
-  copies.reserve(receivers.size());
-  for (const uint32_t receiver : receivers) {
-    Destination& to = destinations_[receiver];
-    if (to.stopped) continue;
+  copies.reserve(is_cut ? 0 : members.size());
+  for (Destination* const to : is_cut ? std::span<Destination*>() : std::span(members)) {
     std::unique_ptr<QueuedFrame> copy;
-    const Outcome outcome = to.lane.make_queued(to, wire::FrameKind::fragment, row.bytes(), copy);
+    const Outcome outcome =
+        to->lane.make_queued(*to, wire::FrameKind::fragment, row.bytes(), copy);
     if (outcome != Outcome::done) return outcome;
     row.copy_to(copy->stored.memory);
     copies.push_back(std::move(copy));
   }
-  count(shuffle_.worker().counters.rows_dropped, receivers.size() - copies.size());
+  if (is_cut) to_cut->begin(std::move(members), row);
+  for (const uint32_t receiver : receivers)
+    count(shuffle_.worker().counters.rows_dropped, targets_[receiver].stopped_members());
   for (std::unique_ptr<QueuedFrame>& copy : copies) {
     Lane& lane = copy->to->lane;
     lane.send_large(std::move(copy), row.bytes());
   }
-  return done_or_stopped();
+  return is_cut ? Outcome::would_wait : done_or_stopped(receivers);
+}
+
+// Those who get a large row, one of several groups as often.
+std::vector<Destination*> StageSender::members_of(std::span<const uint32_t> receivers) {
+  std::vector<Destination*> members;
+  for (const uint32_t receiver : receivers) {
+    for (Destination* const to : targets_[receiver].members()) {
+      if (!to->stopped) members.push_back(to);
+    }
+  }
+  return members;
 }
 
 // The inlined path cannot get past a receiver that has stopped; this one skips it.
@@ -199,16 +287,16 @@ size_t StageSender::broadcast_past_stopped(std::span<const std::byte> rows) noex
   if (stopped_count_ == 0 || rows.empty()) return 0;
   const uint32_t row_bytes = shuffle_.spec().row_bytes;
   size_t fitting = rows.size() / row_bytes;
-  for (uint32_t r = 0; r < receiver_count(); ++r) {
-    const auto room = static_cast<size_t>(cursors_[r].end - cursors_[r].at);
-    if (!destinations_[r].stopped) fitting = std::min(fitting, room / row_bytes);
+  for (uint32_t t = 0; t < target_count(); ++t) {
+    const auto room = static_cast<size_t>(cursors_[t].end - cursors_[t].at);
+    if (!targets_[t].stopped()) fitting = std::min(fitting, room / row_bytes);
   }
-  for (uint32_t r = 0; r < receiver_count(); ++r) {
-    if (destinations_[r].stopped) {
-      count(shuffle_.worker().counters.rows_dropped, fitting);
+  for (uint32_t t = 0; t < target_count(); ++t) {
+    if (targets_[t].stopped()) {
+      count(shuffle_.worker().counters.rows_dropped, fitting * targets_[t].stopped_members());
     } else if (fitting > 0) {
-      std::memcpy(cursors_[r].at, rows.data(), fitting * row_bytes);
-      cursors_[r].at += fitting * row_bytes;
+      std::memcpy(cursors_[t].at, rows.data(), fitting * row_bytes);
+      cursors_[t].at += fitting * row_bytes;
     }
   }
   return fitting;
@@ -238,8 +326,9 @@ Outcome StageSender::attempt_finish() {
                       shuffle_.spec().stage);
   finish_called_ = true;
   bool all = true;
+  if (const Outcome outcome = send_blocks(all); outcome != Outcome::done) return outcome;
   for (Destination& to : destinations_) {
-    if (to.finished) continue;
+    if (to.finished || to.owed_blocks > 0) continue;
     const Outcome outcome = to.lane.finish(to);
     if (outcome == Outcome::would_wait) {
       (void)to.lane.blocked(to);
@@ -253,6 +342,16 @@ Outcome StageSender::attempt_finish() {
   if (has_queued()) return lanes_.blocked_on_queues(*shuffle_.query());
   if (!all) return Outcome::would_wait;
   finish_done_ = true;
+  return Outcome::done;
+}
+
+// Those behind which FINISH comes. A member for which there is room need not wait for the others.
+Outcome StageSender::send_blocks(bool& all) {
+  for (Group& group : groups_) {
+    const Outcome outcome = group.send_block(WhenFull::overflow);
+    all &= outcome == Outcome::done;
+    if (outcome != Outcome::done && outcome != Outcome::would_wait) return outcome;
+  }
   return Outcome::done;
 }
 
@@ -272,21 +371,32 @@ void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
 
 void StageSender::stop(Destination& to) {
   to.stopped = true;
-  ++stopped_count_;
-  if (claimed_.to() == &to) return;  // settled by commit or abort
+  for (Target& target : targets_) {
+    const bool was_stopped = target.group() != nullptr && target.stopped();
+    if (target.group() != nullptr) target.group()->member_stopped(to);
+    const bool is_of_it = target.group() != nullptr || target.members().front() == &to;
+    if (!was_stopped && is_of_it && target.stopped()) ++stopped_count_;
+  }
+  if (claimed_.is_of(to)) return;  // settled by commit or abort
   count(shuffle_.worker().counters.rows_dropped, to.lane.drop_open(to));
   to.lane.drop_queued(to, true);
 }
 
 void StageSender::drop_rows() {
   for (Destination& to : destinations_) {
-    if (claimed_.to() != &to || claimed_.is_apart()) to.lane.drop_open(to);
+    if (!claimed_.is_of(to) || claimed_.is_apart()) to.lane.drop_open(to);
     to.lane.drop_queued(to, false);
+  }
+  for (Group& group : groups_) {
+    if (!claimed_.is_of(group) || claimed_.is_apart()) group.drop();
   }
 }
 
 void StageSender::abandon_frames() noexcept {
   for (Destination& to : destinations_) to.lane.drop_open(to);
+  if (groups_.empty()) return;
+  for (Group& group : groups_) group.abandon();
+  lanes_.unlist_groups();
 }
 
 }  // namespace faro::shuffle
@@ -306,8 +416,14 @@ Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* r
 Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
                           size_t bytes, Wait wait) noexcept {
   if (sender == nullptr) return Outcome::failed;
-  return sender->send(receiver, {static_cast<const std::byte*>(row), bytes}, wait,
-                      shuffle::WhenFull::nowhere);
+  return sender->send_next(receiver, {static_cast<const std::byte*>(row), bytes}, wait,
+                           shuffle::WhenFull::nowhere);
+}
+
+Outcome send_next_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
+                       size_t bytes, Wait wait) noexcept {
+  if (sender == nullptr) return Outcome::failed;
+  return sender->send_next(receiver, {static_cast<const std::byte*>(row), bytes}, wait);
 }
 
 Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_bytes, size_t count,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -10,28 +11,35 @@
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
+#include "shuffle/send/group.h"
+#include "shuffle/send/group_blocks.h"
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
 #include "shuffle/send/row_pieces.h"
 #include "shuffle/stage/claimed_row.h"
 #include "shuffle/stage/large_row.h"
 #include "shuffle/stage/many_rows.h"
+#include "shuffle/stage/target.h"
 #include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
 
-/// All answer as faro::ShuffleSender documents. Threads: those of the worker.
+/// All answer as faro::ShuffleSender documents. What calls name by `receiver` is a target: a receiver or, if the shuffle was
+/// opened with groups, a group. Threads: those of the worker.
 class StageSender {
  public:
-  /// `slot`: in all its rings.
+  /// `slot`: in all its rings. `blocks`: of its groups.
   StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes, RowFormat format,
-              uint16_t slot);
+              uint16_t slot, GroupBlocks blocks);
   ~StageSender();
   StageSender(const StageSender&) = delete;
   StageSender& operator=(const StageSender&) = delete;
 
   Outcome send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
                WhenFull when_full = WhenFull::overflow) noexcept;
+  /// Sends a row that is one of many: it counts as sent where only its own group has stopped.
+  Outcome send_next(uint32_t receiver, std::span<const std::byte> row, Wait wait,
+                    WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome multicast(std::span<const uint32_t> receivers, const RowPieces& row, Wait wait,
                     WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome broadcast(std::span<const std::byte> row, Wait wait);
@@ -62,7 +70,8 @@ class StageSender {
   /// What the rows are that this worker sends from its next OPEN on. Errors: as ShuffleContext::name_format.
   Status send_as(std::string_view format);
 
-  /// Where the inlined paths write, by receiver, and how many rows with a length each they have written.
+  uint32_t target_count() const noexcept { return static_cast<uint32_t>(targets_.size()); }
+  /// Where the inlined paths write, by target, and how many rows with a length each they have written.
   detail::FrameCursor* cursors() noexcept { return cursors_.data(); }
   uint32_t* frame_rows() noexcept { return frame_rows_.data(); }
   /// The loops for rows of its fixed width (setting kernel.scatter).
@@ -80,38 +89,45 @@ class StageSender {
   void receivers_stopped(std::span<const uint32_t> workers);
   /// The query has failed.
   void drop_rows();
-  /// Drops what lies in open frames.
+  /// Drops what lies in open frames and in blocks, and gives the blocks back.
   void abandon_frames() noexcept;
 
  private:
-  uint32_t receiver_count() const noexcept { return static_cast<uint32_t>(destinations_.size()); }
+  void make_targets(GroupBlocks blocks);
   Outcome check_row(std::string_view what, size_t bytes);
   Outcome check_receivers(std::span<const uint32_t> receivers);
   Outcome fail_no_receiver(uint32_t receiver);
   Outcome attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
                             WhenFull when_full, LargeRow* to_cut);
-  Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row);
+  template <typename Each>
+  Outcome for_each(std::span<const uint32_t> receivers, bool groups, const Each& each);
+  Outcome prepare_large(Target& target, bool is_cut);
+  std::vector<Destination*> members_of(std::span<const uint32_t> receivers);
+  Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
+                          LargeRow* to_cut);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool in_frame);
   Outcome attempt_finish();
+  Outcome send_blocks(bool& all);
   void stop(Destination& to);
-  Outcome done_or_stopped() const noexcept {
-    return stopped_count_ == receiver_count() ? Outcome::stopped : Outcome::done;
-  }
+  bool all_stopped() const noexcept { return stopped_count_ == target_count(); }
+  Outcome done_or_stopped(std::span<const uint32_t> receivers) const noexcept;
 
   ShuffleContext& shuffle_;
   ShuffleSide side_;
   WaitLoop& wait_loop_;
   Lanes& lanes_;
   SentStage stage_;
-  std::vector<detail::FrameCursor> cursors_;
-  std::vector<uint32_t> frame_rows_;
-  std::vector<Destination> destinations_;  // by receiver, as the two above
+  std::vector<detail::FrameCursor> cursors_;  // by target; behind them those of receivers that are none
+  std::vector<uint32_t> frame_rows_;          // in the same order
+  std::vector<Destination> destinations_;     // by receiver
+  std::deque<Group> groups_;                  // of several receivers
+  std::vector<Target> targets_;
   ClaimedRow claimed_;
   ManyRows many_;
-  std::vector<uint32_t> everyone_;  // all receivers
-  std::vector<uint64_t> named_;     // by receiver: the number of the last multicast that named it
+  std::vector<uint32_t> everyone_;  // all targets
+  std::vector<uint64_t> named_;     // by target: the number of the last multicast that named it
   uint64_t multicasts_ = 0;
-  uint32_t stopped_count_ = 0;
+  uint32_t stopped_count_ = 0;  // targets that have stopped
   bool finish_called_ = false;
   bool finish_done_ = false;
 };

@@ -1,0 +1,50 @@
+#include "shuffle/send/group_blocks.h"
+
+#include "base/error.h"
+
+namespace faro::shuffle {
+
+Status GroupBlocks::check(const ShuffleSpec& spec) {
+  const std::vector<std::vector<uint32_t>>& groups = spec.groups;
+  if (groups.size() > ShuffleSpec::kGroupLimit) {
+    return base::error(Code::limit_exceeded, "stage {}: {} groups, of at most {}", spec.stage,
+                       groups.size(), ShuffleSpec::kGroupLimit);
+  }
+  std::vector<size_t> named_by(spec.receivers.size());  // the last group that names it, plus one
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].empty())
+      return base::error(Code::invalid_argument, "stage {}: group {} is empty", spec.stage, g);
+    for (const uint32_t member : groups[g]) {
+      if (member >= named_by.size()) {
+        return base::error(Code::invalid_argument,
+                           "stage {}: group {}: receiver {} does not exist (0 … {})", spec.stage, g,
+                           member, named_by.size() - 1);
+      }
+      if (std::exchange(named_by[member], g + 1) == g + 1) {
+        return base::error(Code::invalid_argument, "stage {}: group {}: receiver {} is named twice",
+                           spec.stage, g, member);
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+Result<GroupBlocks> GroupBlocks::allocate(const ShuffleSpec& spec, Overflow& overflow,
+                                          OverflowUsage& usage, uint32_t block_bytes) {
+  GroupBlocks made;
+  LoneMembers alone(static_cast<uint32_t>(spec.receivers.size()));
+  for (size_t g = 0; g < spec.groups.size(); ++g) {
+    if (alone.is_receiver(spec.groups[g])) continue;
+    made.blocks_.reserve(spec.groups.size());
+    Stored stored;
+    if (const Status status = overflow.allocate_in_memory(usage, block_bytes, stored);
+        !status.ok()) {
+      return base::error(Code::limit_exceeded, "stage {}: group {} of {} has no block: {}",
+                         spec.stage, g, spec.groups.size(), status.message());
+    }
+    made.blocks_.emplace_back(overflow, std::move(stored));
+  }
+  return made;
+}
+
+}  // namespace faro::shuffle
