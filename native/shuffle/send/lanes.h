@@ -82,9 +82,9 @@ class Lanes {
   size_t count_ = 0;
   counters::OutgoingCounters unlinked_;  // of lanes to nodes that were not linked: shown nowhere
   std::vector<Lane*> listed_;            // to be flushed
-  uint32_t queued_ = 0;                  // lanes whose queue is not empty, and groups whose block is closed
-  std::vector<Group*> groups_;           // that may have rows: to be flushed
-  size_t group_count_ = 0;               // all there are
+  uint32_t queued_ = 0;         // lanes whose queue is not empty, and groups whose block is closed
+  std::vector<Group*> groups_;  // that may have rows: to be flushed
+  size_t group_count_ = 0;      // all there are
   bool has_claim_ = false;
 };
 

@@ -63,7 +63,8 @@ Outcome ClaimedRow::make_apart(Destination& to, size_t bytes) {
 
 Status ClaimedRow::commit(size_t bytes) {
   Target& to = end();
-  count(lanes_.worker().counters.rows_dropped, to.stopped() || is_apart() ? to.stopped_members() : 0);
+  count(lanes_.worker().counters.rows_dropped,
+        to.stopped() || is_apart() ? to.stopped_members() : 0);
   if (is_apart()) return commit_apart(bytes);
   if (!to.stopped()) {
     to.commit_row(bytes);

@@ -255,8 +255,7 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const 
   copies.reserve(is_cut ? 0 : members.size());
   for (Destination* const to : is_cut ? std::span<Destination*>() : std::span(members)) {
     std::unique_ptr<QueuedFrame> copy;
-    const Outcome outcome =
-        to->lane.make_queued(*to, wire::FrameKind::fragment, row.bytes(), copy);
+    const Outcome outcome = to->lane.make_queued(*to, wire::FrameKind::fragment, row.bytes(), copy);
     if (outcome != Outcome::done) return outcome;
     row.copy_to(copy->stored.memory);
     copies.push_back(std::move(copy));

@@ -117,10 +117,11 @@ class StageSender {
   WaitLoop& wait_loop_;
   Lanes& lanes_;
   SentStage stage_;
-  std::vector<detail::FrameCursor> cursors_;  // by target; behind them those of receivers that are none
-  std::vector<uint32_t> frame_rows_;          // in the same order
-  std::vector<Destination> destinations_;     // by receiver
-  std::deque<Group> groups_;                  // of several receivers
+  std::vector<detail::FrameCursor>
+      cursors_;                       // by target; behind them those of receivers that are none
+  std::vector<uint32_t> frame_rows_;  // in the same order
+  std::vector<Destination> destinations_;  // by receiver
+  std::deque<Group> groups_;               // of several receivers
   std::vector<Target> targets_;
   ClaimedRow claimed_;
   ManyRows many_;
