@@ -64,6 +64,10 @@ TEST(PlantedBugs, a_slot_that_is_reused_too_early_is_found) {
 
 TEST(PlantedBugs, a_skipped_overflow_is_found) { expect_found(base::Plant::skipped_overflow); }
 
+TEST(PlantedBugs, a_member_of_a_group_that_is_skipped_is_found) {
+  expect_found(base::Plant::skipped_member);
+}
+
 TEST(PlantedBugs, marks_that_are_kept_from_a_former_life_are_found) {
   expect_found(base::Plant::kept_marks);
 }

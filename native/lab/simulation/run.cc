@@ -386,6 +386,7 @@ void Run::cover(Coverage& coverage) {
   coverage.count("workers did", "detached batches", happened.detaches);
   coverage.count("workers did", "claims", happened.claims);
   coverage.count("workers did", "claims that shrink below a frame", happened.shrunk_claims);
+  coverage.count("workers did", "stages sent to groups", happened.grouped);
   coverage.count("workers did", "waits that reached their time limit", happened.time_limits);
   coverage.count("workers did", "barriers", happened.barriers);
 

@@ -20,6 +20,7 @@ struct Counts {
   uint64_t large_rows = 0;       // larger than a frame
   uint64_t stops = 0, holds = 0, detaches = 0, time_limits = 0;
   uint64_t refused_detaches = 0;           // there was no room for a copy
+  uint64_t grouped = 0;                    // stages that a worker sends to groups
   uint64_t claims = 0, shrunk_claims = 0;  // shrunk: claimed above a frame, committed below one
 };
 

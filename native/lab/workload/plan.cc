@@ -36,6 +36,15 @@ void draw_row_size(Chance& chance, const Bounds& bounds, StagePlan& stage) {
   }
 }
 
+// A receiver of several groups tells their rows apart by the first word. From the seed of the rows, so that other draws stay.
+void draw_groups(uint64_t seed, StagePlan& stage) {
+  if (stage.has_copies() || (stage.row_bytes != 0 && stage.row_bytes < sizeof(uint64_t))) return;
+  stage.grouped = mix(seed, stage.query, stage.stage, 12) % 3 == 0;
+  if (!stage.grouped || stage.row_bytes != 0) return;
+  stage.least_bytes = std::max<uint32_t>(stage.least_bytes, sizeof(uint64_t));
+  stage.most_bytes = std::max(stage.most_bytes, stage.least_bytes);
+}
+
 }  // namespace
 
 const char* spread_name(const StagePlan& stage) noexcept {
@@ -47,7 +56,7 @@ const char* spread_name(const StagePlan& stage) noexcept {
 uint64_t QueryPlan::rows(const StagePlan& stage, uint32_t sender) const {
   const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
   uint64_t most = stage_bytes / std::max<uint64_t>(width, 16);
-  if (stage.has_copies()) most /= stage.receivers.size();
+  if (stage.has_copies() || stage.grouped) most /= stage.receivers.size();
   return mix(seed, stage.query, stage.stage, sender, 9) % (std::max<uint64_t>(2, most) + 1);
 }
 
@@ -79,6 +88,7 @@ void draw_stages(Chance& chance, const Bounds& bounds, uint32_t number, QueryPla
     stage.senders = draw_side(bounds.is_tight ? 0 : 6);
     stage.receivers = draw_side(5);
     draw_row_size(chance, bounds, stage);
+    draw_groups(query.seed, stage);
   }
 }
 

@@ -28,6 +28,7 @@ struct StagePlan {
   uint32_t most_bytes = 24;
   std::vector<uint32_t> senders;  // as in ShuffleSpec: empty is all
   std::vector<uint32_t> receivers;
+  bool grouped = false;  // a row goes to a group of receivers, of which each sender has its own
 
   bool has_copies() const { return spread == Spread::multicast || spread == Spread::broadcast; }
 };

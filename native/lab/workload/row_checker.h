@@ -1,4 +1,5 @@
-// RowChecker: what a receiver of a stage has to see. Of each sender its own rows, whole, each once, in order.
+// RowChecker: what a receiver of a stage has to see. Of each sender its own rows, whole, each once, in order; where it is in several
+// groups of a sender, in the order of each group.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,20 @@ class RowChecker {
   std::string check_end(uint32_t sender, std::optional<uint64_t> made) const;
 
  private:
+  /// What comes from one target of a sender.
+  struct Stream {
+    uint32_t target = 0;
+    uint64_t next = 0;  // number of the sender's next row
+  };
   struct Source {
-    uint64_t next = 0;      // number of the sender's next row that is for this receiver
-    uint64_t received = 0;  // number of the last one, plus one
+    std::vector<Stream> streams;
+    uint64_t received = 0;  // number of the last row of all, plus one
   };
 
+  bool is_next(uint32_t sender, const Stream& stream, std::span<const std::byte> row);
+  std::string complaint(uint32_t sender, const Source& source, std::span<const std::byte> row);
+
   const RowGenerator& rows_;
-  const uint32_t receiver_;
   std::map<uint32_t, Source> sources_;  // by sender
   std::vector<std::byte> expected_;
 };

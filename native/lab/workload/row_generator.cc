@@ -23,7 +23,48 @@ RowGenerator::RowGenerator(uint64_t seed, StagePlan plan, uint32_t worker_count)
     : seed_(seed),
       plan_(std::move(plan)),
       senders_(resolve(plan_.senders, worker_count)),
-      receivers_(resolve(plan_.receivers, worker_count)) {}
+      receivers_(resolve(plan_.receivers, worker_count)) {
+  if (!plan_.grouped) return;
+  for (const uint32_t sender : senders_) groups_[sender] = draw_groups(sender);
+}
+
+// Up to five, of any receivers, so that they overlap, and some have one; a sender of four has none.
+RowGenerator::Groups RowGenerator::draw_groups(uint32_t sender) const {
+  const auto draw = [&](uint64_t what, uint64_t which) {
+    return mix(seed_, number(), sender, what, which);
+  };
+  if (draw(13, 0) % 4 == 0) return {};
+  Groups groups(1 + draw(14, 0) % 5);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const uint64_t members = draw(15, g);
+    for (uint32_t r = 0; r < receivers_.size(); ++r) {
+      if ((members >> (r % 61) & 1) != 0) groups[g].push_back(r);
+    }
+    if (groups[g].empty()) groups[g].push_back(static_cast<uint32_t>(members % receivers_.size()));
+  }
+  return groups;
+}
+
+const RowGenerator::Groups& RowGenerator::groups(uint32_t sender) const {
+  static const Groups kNoGroups;
+  const auto found = groups_.find(sender);
+  return found == groups_.end() ? kNoGroups : found->second;
+}
+
+uint32_t RowGenerator::target_count(uint32_t sender) const {
+  const Groups& all = groups(sender);
+  return static_cast<uint32_t>(all.empty() ? receivers_.size() : all.size());
+}
+
+std::vector<uint32_t> RowGenerator::targets_of(uint32_t receiver, uint32_t sender) const {
+  const Groups& all = groups(sender);
+  if (all.empty()) return {receiver};
+  std::vector<uint32_t> targets;
+  for (uint32_t g = 0; g < all.size(); ++g) {
+    if (std::ranges::find(all[g], receiver) != all[g].end()) targets.push_back(g);
+  }
+  return targets;
+}
 
 bool RowGenerator::sends(uint32_t worker) const {
   return std::find(senders_.begin(), senders_.end(), worker) != senders_.end();
@@ -55,7 +96,7 @@ void RowGenerator::fill(uint32_t sender, uint64_t row, std::span<std::byte> byte
 }
 
 void RowGenerator::destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& to) const {
-  const auto all = static_cast<uint32_t>(receivers_.size());
+  const uint32_t all = target_count(sender);
   to.clear();
   switch (plan_.spread) {
     case Spread::by_key:
@@ -76,29 +117,29 @@ void RowGenerator::destinations(uint32_t sender, uint64_t row, std::vector<uint3
   }
 }
 
-bool RowGenerator::is_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
-  const auto all = static_cast<uint32_t>(receivers_.size());
+bool RowGenerator::is_for(uint32_t target, uint32_t sender, uint64_t row) const {
+  const uint32_t all = target_count(sender);
   switch (plan_.spread) {
     case Spread::by_key:
     case Spread::one_key:
-      return destination_of<FinalizerHash>(key(sender, row), all) == receiver;
+      return destination_of<FinalizerHash>(key(sender, row), all) == target;
     case Spread::broadcast:
       return true;
     case Spread::multicast: {
       std::vector<uint32_t> to;
       destinations(sender, row, to);
-      return std::find(to.begin(), to.end(), receiver) != to.end();
+      return std::find(to.begin(), to.end(), target) != to.end();
     }
   }
   return false;
 }
 
-uint64_t RowGenerator::next_for(uint32_t receiver, uint32_t sender, uint64_t row) const {
-  // With one key all rows are for one receiver: the others would look forever.
-  if (plan_.spread == Spread::one_key && !is_for(receiver, sender, row)) return kNone;
-  // By chance a row is for this receiver after a few receiver counts; the bound only keeps a broken
+uint64_t RowGenerator::next_for(uint32_t target, uint32_t sender, uint64_t row) const {
+  // With one key all rows are for one target: the others would look forever.
+  if (plan_.spread == Spread::one_key && !is_for(target, sender, row)) return kNone;
+  // By chance a row is for this target after a few target counts; the bound only keeps a broken
   // spread from going on forever.
-  for (uint64_t tries = 0; tries < 1'000'000 && !is_for(receiver, sender, row); ++tries) ++row;
+  for (uint64_t tries = 0; tries < 1'000'000 && !is_for(target, sender, row); ++tries) ++row;
   return row;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace faro::workload {
 
 /// Threads: any; immutable. Receivers are numbered by their place in receivers(), senders are worker
-/// numbers.
+/// numbers. What a row goes to is a target: a receiver or, in a stage with groups, a group of its sender's.
 class RowGenerator {
  public:
   RowGenerator(uint64_t seed, StagePlan plan, uint32_t worker_count);
@@ -29,20 +30,29 @@ class RowGenerator {
   uint64_t length(uint32_t sender, uint64_t row) const;
   /// Writes the row; `bytes` has its length.
   void fill(uint32_t sender, uint64_t row, std::span<std::byte> bytes) const;
-  /// Receivers of the row, at least one.
+  /// Targets of the row, at least one.
   void destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& to) const;
-  bool is_for(uint32_t receiver, uint32_t sender, uint64_t row) const;
-  /// The first row from `row` on that is for this receiver; kNone if there can be none.
-  uint64_t next_for(uint32_t receiver, uint32_t sender, uint64_t row) const;
+  bool is_for(uint32_t target, uint32_t sender, uint64_t row) const;
+  /// The first row from `row` on that is for this target; kNone if there can be none.
+  uint64_t next_for(uint32_t target, uint32_t sender, uint64_t row) const;
   static constexpr uint64_t kNone = UINT64_MAX;
 
+  using Groups = std::vector<std::vector<uint32_t>>;
+  /// Of one sender; none where each receiver is a target.
+  const Groups& groups(uint32_t sender) const;
+  /// The targets of a sender that the receiver is, or is in.
+  std::vector<uint32_t> targets_of(uint32_t receiver, uint32_t sender) const;
+
  private:
+  uint32_t target_count(uint32_t sender) const;
+  Groups draw_groups(uint32_t sender) const;
   uint64_t number() const { return uint64_t{plan_.query} * 64 + plan_.stage; }
 
   const uint64_t seed_;
   const StagePlan plan_;
   const std::vector<uint32_t> senders_;
   const std::vector<uint32_t> receivers_;
+  std::map<uint32_t, Groups> groups_;  // by sender; none if the stage has no groups
 };
 
 }  // namespace faro::workload

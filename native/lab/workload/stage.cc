@@ -37,13 +37,25 @@ bool Stage::is_shared_with(const std::vector<uint32_t>& workers) const {
 
 ShuffleSpec Stage::spec(const QueryId& id) const {
   std::string format(100 * (plan().stage % 4), 'x');  // none, short ones, one that is cut
-  return {id, plan().stage, plan().row_bytes, plan().senders, plan().receivers, std::move(format)};
+  ShuffleSpec spec{
+      id, plan().stage, plan().row_bytes, plan().senders, plan().receivers, std::move(format)};
+  spec.groups = rows_.groups(participant_.me);
+  return spec;
 }
 
 Status Stage::open(const ShuffleSpec& spec) {
   participant_.doing(Step::opens, plan());
   is_as_planned_ = spec.senders == plan().senders;
-  FARO_ASSIGN_OR_RETURN(shuffle_, participant_.worker.open_shuffle(spec));
+  Result<Shuffle> opened = participant_.worker.open_shuffle(spec);
+  if (!opened.ok() && opened.status().code() == Code::limit_exceeded && !spec.groups.empty()) {
+    // There is no memory for its blocks: it names the members of a group in each call.
+    names_members_ = true;
+    ShuffleSpec without = spec;
+    without.groups.clear();
+    opened = participant_.worker.open_shuffle(without);
+  }
+  FARO_ASSIGN_OR_RETURN(shuffle_, std::move(opened));
+  participant_.counts.grouped += sends_ && !shuffle_.spec().groups.empty();
   for (const uint32_t sender : shuffle_.spec().senders) senders_.push_back({sender});
   if (const Result<ShuffleSender> sender = shuffle_.sender(); sender.ok()) sender_ = *sender;
   if (const Result<ShuffleReceiver> receiver = shuffle_.receiver(); receiver.ok())
@@ -70,7 +82,8 @@ bool Stage::broken(const std::string& what) {
 
 Outcome Stage::send_some(uint64_t rows, bool wait) {
   rows = std::min(rows, habits_.rows - made_);
-  const uint64_t way = participant_.chance.below(participant_.is_tight ? 2 : 8);
+  uint64_t way = participant_.chance.below(participant_.is_tight ? 2 : 8);
+  if (names_members_) way = UINT64_MAX;
   if (participant_.chance.one_in(16)) (void)sender_.flush();
   if (!plan().has_copies() && way == 0) return send_by_claim(wait);
   if (!plan().has_copies() && way <= 2 && plan().row_bytes == sizeof(Words))
@@ -84,18 +97,25 @@ Outcome Stage::send_next(bool wait) {
   row_.resize(rows_.length(participant_.me, made_));
   rows_.fill(participant_.me, made_, row_);
   rows_.destinations(participant_.me, made_, to_);
-  participant_.doing(Step::sends, plan(), rows_.receivers()[to_[0]]);
+  if (names_members_) to_ = std::vector(rows_.groups(participant_.me)[to_[0]]);
+  participant_.doing(Step::sends, plan(), first_receiver());
   const Wait limit = participant_.time_limit();
   const Wait how = wait ? limit : Wait::none();
   Outcome outcome;
   if (plan().spread == Spread::broadcast) {
     outcome = sender_.broadcast(row_, how);
-  } else if (plan().spread == Spread::multicast) {
+  } else if (plan().spread == Spread::multicast || names_members_) {
     outcome = sender_.multicast(to_, row_, how);
   } else {
     outcome = sender_.send(to_[0], row_, how);
   }
   return sent(outcome, row_.size());
+}
+
+// Of those that the row is for.
+uint32_t Stage::first_receiver() const {
+  const RowGenerator::Groups& groups = rows_.groups(participant_.me);
+  return rows_.receivers()[groups.empty() || names_members_ ? to_[0] : groups[to_[0]][0]];
 }
 
 Outcome Stage::sent(Outcome outcome, uint64_t bytes) {
@@ -104,7 +124,8 @@ Outcome Stage::sent(Outcome outcome, uint64_t bytes) {
     participant_.counts.large_rows += bytes > participant_.ring_bytes / 4;
     participant_.progress();
   }
-  if (outcome == Outcome::stopped) habits_.rows = made_;
+  // With groups that may be said of one alone.
+  if (outcome == Outcome::stopped && rows_.groups(participant_.me).empty()) habits_.rows = made_;
   participant_.between();
   return outcome;
 }
@@ -141,7 +162,7 @@ uint64_t Stage::draw_claimed_too_much() {
 Outcome Stage::send_by_claim(bool wait) {
   const uint64_t bytes = rows_.length(participant_.me, made_);
   rows_.destinations(participant_.me, made_, to_);
-  participant_.doing(Step::sends, plan(), rows_.receivers()[to_[0]]);
+  participant_.doing(Step::sends, plan(), first_receiver());
   const uint64_t extra = plan().row_bytes == 0 ? draw_claimed_too_much() : 0;
   const auto claim_row = [&](RowClaim& claim) {
     return sender_.claim(to_[0], bytes + extra, claim,

@@ -79,6 +79,7 @@ class Stage {
   };
 
   Outcome take(bool wait, Batch& batch);
+  uint32_t first_receiver() const;
   Outcome sent(Outcome outcome, uint64_t bytes);
   uint64_t draw_claimed_too_much();
   bool broken(const std::string& what);
@@ -95,6 +96,7 @@ class Stage {
   bool finished_;
   bool ended_;
   bool is_as_planned_ = true;
+  bool names_members_ = false;  // of a group, receiver by receiver: it has none
   Status broken_;
   std::vector<std::byte> row_;
   std::vector<uint32_t> to_;
