@@ -387,17 +387,19 @@ TEST_F(GroupsOfReceivers, go_on_without_a_member_that_has_stopped) {
   EXPECT_EQ(at(0).rows_sent, 1010u);
 }
 
-TEST_F(GroupsOfReceivers, without_a_member_answer_stopped_and_are_passed_over_where_rows_are_many) {
+TEST_F(GroupsOfReceivers, without_a_member_are_passed_over_until_none_has_one) {
   start(3);
   spawn_sender({{0, 1}, {2}}, [&](Shuffle& shuffle) {
     const RowSender<uint64_t> sender = *shuffle.sender<uint64_t>();
     send_rows_to(shuffle, 0, 10);
     cluster_->sleep(kSecond / 10);  // receivers 0 and 1 stop
     EXPECT_EQ(sender.flush(), Outcome::done);
-    EXPECT_EQ(sender.send(0, 10), Outcome::stopped);
+    EXPECT_EQ(sender.send(0, 10), Outcome::done);
     EXPECT_EQ(at(0).rows_dropped, 22u);
     RowClaim claim;
-    EXPECT_EQ(sender.claim(0, 8, claim), Outcome::stopped);
+    EXPECT_EQ(sender.claim(0, 8, claim), Outcome::done);
+    EXPECT_TRUE(claim.commit().ok());
+    EXPECT_EQ(at(0).rows_dropped, 24u);
     const std::array<uint64_t, 4> rows{10'000, 1, 10'001, 2};
     const std::array<uint32_t, 4> to{1, 0, 1, 0};
     const Sent sent = sender.send_rows(std::as_bytes(std::span(rows)).data(), 4, to.data());
@@ -410,6 +412,14 @@ TEST_F(GroupsOfReceivers, without_a_member_answer_stopped_and_are_passed_over_wh
     const Sent by_key = sender.send_all(std::span<const uint64_t>(more), FinalizerHash(), to_both);
     EXPECT_EQ(by_key.rows, 3u);
     EXPECT_EQ(by_key.outcome, Outcome::done);
+    EXPECT_EQ(sender.flush(), Outcome::done);
+    cluster_->sleep(kSecond / 10);  // receiver 2 has them, and stops
+    EXPECT_EQ(sender.flush(), Outcome::done);
+    for (const uint32_t group : {0, 1}) {
+      EXPECT_EQ(sender.send(group, 1), Outcome::stopped);
+      EXPECT_EQ(sender.claim(group, 8, claim), Outcome::stopped);
+    }
+    EXPECT_EQ(sender.broadcast(bytes_of(1)), Outcome::stopped);
   });
   for (uint32_t r = 0; r < 2; ++r) {
     spawn(r + 1, [&](Worker& worker) {
@@ -420,7 +430,16 @@ TEST_F(GroupsOfReceivers, without_a_member_answer_stopped_and_are_passed_over_wh
       shuffle.close();
     });
   }
-  spawn_receiver(2);
+  spawn(3, [&](Worker& worker) {
+    Shuffle shuffle = open_as(worker, spec(0));
+    Batch batch;
+    while (of_group(2, 1).size() < 6) {
+      EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+      note(2, batch);
+    }
+    (void)shuffle.receiver()->stop();
+    take_all(shuffle, 2);
+  });
   run();
   Rows first = of_group(2, 1);
   first.resize(6);

@@ -30,7 +30,7 @@ class RowClaim;
 
 namespace detail {
 
-// The inlined paths call these where a row does not fit into the open frame. A null sender
+// The inlined paths call these three where a row does not fit into the open frame. A null sender
 // answers failed.
 Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row, size_t bytes,
                   Wait wait) noexcept;
@@ -38,9 +38,6 @@ Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* r
 /// full it answers `holding` instead.
 Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
                           size_t bytes, Wait wait) noexcept;
-/// Sends one row of many: it counts as sent where only its own group has stopped.
-Outcome send_next_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
-                       size_t bytes, Wait wait) noexcept;
 /// Broadcasts the first of these rows, which makes room, and what then fits.
 Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_bytes, size_t count,
                     Wait wait) noexcept;
@@ -87,9 +84,9 @@ class RowClaim {
 /// many at once.
 ///
 /// Receivers are numbered 0 … receiver_count()-1 in the order of ShuffleSpec::receivers (with all
-/// workers as receivers, that is the worker number). With ShuffleSpec::groups they are numbered as
-/// these, and a `receiver` of all calls is a group. Rows of one sender to one receiver arrive
-/// once, whole and in order. A row is copied, or written in place, before the call returns; it may
+/// workers as receivers, that is the worker number). With ShuffleSpec::groups a `receiver` of all
+/// calls is a group, by its number there. Rows of one sender to one receiver arrive once, whole and
+/// in order. A row is copied, or written in place, before the call returns; it may
 /// then lie in the open frame until a later row finds no room in it, flush, finish, or until the
 /// worker waits.
 ///
@@ -99,7 +96,7 @@ class RowClaim {
 ///   would_wait  there is no room, and Wait::none() was given
 ///   holding     there is no room, and the worker holds batches. Only where a row cannot go to the
 ///               outgoing overflow
-///   stopped     every receiver has stopped, or every member of the group that one row is sent to
+///   stopped     every receiver has stopped
 ///   deadline    there was no room for as long as Wait::at_most said
 ///   failed      see status(): a receiver that does not exist, a row of another width than the
 ///               shuffle's or above row.limit_bytes (the call was refused, the query goes on); the
@@ -353,8 +350,8 @@ class RowSender : public ShuffleSender {
     sent.outcome = Outcome::done;
     sent.rows = detail::scatter_rows(kernels_.of(hash), rows, hash, key, receiver_count_, cursors_,
                                      [&](uint32_t receiver, const Row& row) noexcept {
-                                       sent.outcome = detail::send_next_slow(
-                                           sender_, receiver, &row, sizeof(Row), wait);
+                                       sent.outcome = detail::send_slow(sender_, receiver, &row,
+                                                                        sizeof(Row), wait);
                                        return sent.outcome == Outcome::done;
                                      });
     return sent;

@@ -59,8 +59,7 @@ struct ShuffleSpec {
   /// sender, rows to one group arrive in order, and rows to two groups in any order. A group of one
   /// is that receiver, as without groups. Any other, and one more of the same receiver, has a block
   /// of a quarter of `ring.bytes`, which is allocated here and charged to overflow.memory_bytes.
-  /// A member that stops gets no more; what is sent to a group of which all have stopped answers
-  /// `stopped`, or is dropped where it is one row of many.
+  /// A member that stops gets no more; a group has stopped when all its members have.
   std::vector<std::vector<uint32_t>> groups{};
 };
 

@@ -124,8 +124,7 @@ Outcome Stage::sent(Outcome outcome, uint64_t bytes) {
     participant_.counts.large_rows += bytes > participant_.ring_bytes / 4;
     participant_.progress();
   }
-  // With groups that may be said of one alone.
-  if (outcome == Outcome::stopped && rows_.groups(participant_.me).empty()) habits_.rows = made_;
+  if (outcome == Outcome::stopped) habits_.rows = made_;
   participant_.between();
   return outcome;
 }

@@ -16,6 +16,7 @@ Group::Group(Lanes& lanes, SentStage& stage, std::vector<Destination*> members, 
     : lanes_(lanes),
       stage_(stage),
       members_(std::move(members)),
+      any_member_(members_.front()),
       block_(std::move(block)),
       rows_(stage.shuffle.spec().row_bytes, at, counted) {
   lanes_.expect_group();

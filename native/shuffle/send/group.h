@@ -37,6 +37,8 @@ class Group {
   SentStage& stage() const noexcept { return stage_; }
   /// Those that need rows, in any order.
   std::span<Destination* const> members() const noexcept { return members_; }
+  /// One of all, whether or not it has stopped.
+  Destination* any_member() const noexcept { return any_member_; }
   /// How many have stopped.
   uint32_t stopped_members() const noexcept { return stopped_; }
 
@@ -80,6 +82,7 @@ class Group {
   Lanes& lanes_;
   SentStage& stage_;
   std::vector<Destination*> members_;  // the first owed_ of them have not got the closed block yet
+  Destination* const any_member_;
   size_t owed_ = 0;
   uint32_t stopped_ = 0;
   StoredBlock block_;

@@ -43,8 +43,12 @@ Outcome ClaimedRow::claim_apart(Target& to, size_t bytes, std::span<std::byte>& 
     if (const Outcome outcome = member->lane.prepare(*member); outcome != Outcome::done)
       return outcome;
   }
-  apart_.reserve(to.members().size());
-  for (Destination* const member : to.members()) {
+  // One also if nobody needs it.
+  Destination* const nobody = to.any_member();
+  const std::span<Destination* const> members =
+      to.members().empty() ? std::span<Destination* const>(&nobody, 1) : to.members();
+  apart_.reserve(members.size());
+  for (Destination* const member : members) {
     const Outcome outcome = make_apart(*member, bytes);
     if (outcome != Outcome::done) return apart_.clear(), outcome;
   }
@@ -139,10 +143,10 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
   }
   if (receiver >= target_count()) return fail_no_receiver(receiver);
   if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
-  if (done_or_stopped({&receiver, 1}) == Outcome::stopped) return Outcome::stopped;
+  if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
   Target& to = targets_[receiver];
-  const Destination& member = *to.members().front();
-  const bool lies_apart = to.stopped() || member.lane.is_large(member, bytes);
+  const Destination& any = destinations_.front();
+  const bool lies_apart = to.stopped() || any.lane.is_large(any, bytes);
   if (!lies_apart && !in_frame) {
     return to.make_room(static_cast<uint32_t>(stage_.framed_bytes(bytes)), WhenFull::overflow);
   }

@@ -237,7 +237,7 @@ Sent ManyRows::send_in_blocks(Rows& rows, size_t first, size_t count, Wait wait)
     const size_t block = std::min(count - sent.rows, kBlockRows);
     const size_t good = rows.read(sent.rows, block);
     for (size_t i = rows.put(0, good); i < good; i += rows.put(i, good - i)) {
-      sent.outcome = sender_.send_next(rows.receiver(i), rows.row(i), wait);
+      sent.outcome = sender_.send(rows.receiver(i), rows.row(i), wait);
       if (sent.outcome != Outcome::done) return {sent.rows + i, sent.outcome};
       ++i;
     }

@@ -150,12 +150,6 @@ Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wai
   return multicast({&receiver, 1}, RowPieces(row), wait, when_full);
 }
 
-Outcome StageSender::send_next(uint32_t receiver, std::span<const std::byte> row, Wait wait,
-                               WhenFull when_full) noexcept {
-  const Outcome outcome = send(receiver, row, wait, when_full);
-  return outcome == Outcome::stopped && !all_stopped() ? Outcome::done : outcome;
-}
-
 Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
   return multicast(everyone_, RowPieces(row), wait);
 }
@@ -170,17 +164,9 @@ Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPie
       if (!cut.is_begun()) return outcome;
     }
     const Outcome outcome = cut.go_on();
-    return outcome == Outcome::done ? done_or_stopped(receivers) : outcome;
+    return outcome == Outcome::done ? done_or_stopped() : outcome;
   };
   return wait_loop_.operate(side_, attempt, wait);
-}
-
-// A group that is named alone and has no member left says so; a receiver does if all have stopped.
-Outcome StageSender::done_or_stopped(std::span<const uint32_t> receivers) const noexcept {
-  if (all_stopped()) return Outcome::stopped;
-  if (groups_.empty() || receivers.size() != 1) return Outcome::done;
-  const Target& target = targets_[receivers.front()];
-  return target.group() != nullptr && target.stopped() ? Outcome::stopped : Outcome::done;
 }
 
 // Those that are groups, or those that are not. Answers what `each` does, if that is not done.
@@ -230,7 +216,7 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
     return Outcome::done;
   };
   for (const bool groups : {false, true}) (void)for_each(receivers, groups, write);
-  return done_or_stopped(receivers);
+  return done_or_stopped();
 }
 
 Outcome StageSender::prepare_large(Target& target, bool is_cut) {
@@ -267,7 +253,7 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const 
     Lane& lane = copy->to->lane;
     lane.send_large(std::move(copy), row.bytes());
   }
-  return is_cut ? Outcome::would_wait : done_or_stopped(receivers);
+  return is_cut ? Outcome::would_wait : done_or_stopped();
 }
 
 // Those who get a large row, one of several groups as often.
@@ -415,14 +401,8 @@ Outcome send_slow(shuffle::StageSender* sender, uint32_t receiver, const void* r
 Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
                           size_t bytes, Wait wait) noexcept {
   if (sender == nullptr) return Outcome::failed;
-  return sender->send_next(receiver, {static_cast<const std::byte*>(row), bytes}, wait,
-                           shuffle::WhenFull::nowhere);
-}
-
-Outcome send_next_slow(shuffle::StageSender* sender, uint32_t receiver, const void* row,
-                       size_t bytes, Wait wait) noexcept {
-  if (sender == nullptr) return Outcome::failed;
-  return sender->send_next(receiver, {static_cast<const std::byte*>(row), bytes}, wait);
+  return sender->send(receiver, {static_cast<const std::byte*>(row), bytes}, wait,
+                      shuffle::WhenFull::nowhere);
 }
 
 Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_bytes, size_t count,

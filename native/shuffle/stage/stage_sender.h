@@ -37,9 +37,6 @@ class StageSender {
 
   Outcome send(uint32_t receiver, std::span<const std::byte> row, Wait wait,
                WhenFull when_full = WhenFull::overflow) noexcept;
-  /// Sends a row that is one of many: it counts as sent where only its own group has stopped.
-  Outcome send_next(uint32_t receiver, std::span<const std::byte> row, Wait wait,
-                    WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome multicast(std::span<const uint32_t> receivers, const RowPieces& row, Wait wait,
                     WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome broadcast(std::span<const std::byte> row, Wait wait);
@@ -109,8 +106,9 @@ class StageSender {
   Outcome attempt_finish();
   Outcome send_blocks(bool& all);
   void stop(Destination& to);
-  bool all_stopped() const noexcept { return stopped_count_ == target_count(); }
-  Outcome done_or_stopped(std::span<const uint32_t> receivers) const noexcept;
+  Outcome done_or_stopped() const noexcept {
+    return stopped_count_ == target_count() ? Outcome::stopped : Outcome::done;
+  }
 
   ShuffleContext& shuffle_;
   ShuffleSide side_;

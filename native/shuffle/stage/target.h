@@ -24,6 +24,10 @@ class Target {
   std::span<Destination* const> members() const noexcept {
     return group_ != nullptr ? group_->members() : std::span<Destination* const>(&receiver_, 1);
   }
+  /// A member, whether or not it has stopped.
+  Destination* any_member() const noexcept {
+    return group_ != nullptr ? group_->any_member() : receiver_;
+  }
   /// No member needs rows.
   bool stopped() const noexcept {
     return group_ != nullptr ? group_->members().empty() : receiver_->stopped;
