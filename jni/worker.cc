@@ -32,11 +32,13 @@ Found find(jlong session, jint local_index) {
 // The handle of the shuffle, or the negative code.
 jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counter,
                    jlong incarnation, jint issuer, jint stage, jint row_bytes, jintArray senders,
-                   jintArray receivers) {
+                   jintArray receivers, jintArray group_members, jintArray group_sizes) {
   Found found = find(session, worker);
   if (found.worker == nullptr) return session_closed();
   const std::vector<uint32_t> from = numbers_of(env, senders);
   const std::vector<uint32_t> to = numbers_of(env, receivers);
+  const std::vector<uint32_t> members = numbers_of(env, group_members);
+  const std::vector<uint32_t> sizes = numbers_of(env, group_sizes);
   faro_shuffle_spec spec{};
   spec.size = sizeof spec;
   spec.query = query_of(counter, incarnation, issuer);
@@ -46,6 +48,9 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   spec.receivers = to.data();
   spec.sender_count = static_cast<uint32_t>(from.size());
   spec.receiver_count = static_cast<uint32_t>(to.size());
+  spec.group_members = members.data();
+  spec.group_sizes = sizes.data();
+  spec.group_count = static_cast<uint32_t>(sizes.size());
   found.worker->enter();
   auto state = std::make_unique<ShuffleState>();
   state->session = std::move(found.session);
@@ -122,7 +127,7 @@ void clear_interrupt(JNIEnv*, jclass, jlong session, jint worker) {
 }
 
 const std::array kMethods{
-    method("openShuffle", "(JIJJIII[I[I)J", open_shuffle),
+    method("openShuffle", "(JIJJIII[I[I[I[I)J", open_shuffle),
     method("waitUntil", "(JI[JLjava/util/function/BooleanSupplier;J)I", wait_until),
     method("arm", "(JILjava/util/function/BooleanSupplier;)I", arm),
     method("endQuery", "(JIJJII[BJ)I", end_query),

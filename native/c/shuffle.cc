@@ -32,7 +32,7 @@ faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
   info.is_sender = 1;
   frames.cursors = reinterpret_cast<faro_cursor*>(core->sender()->cursors());
   frames.row_counts = core->sender()->frame_rows();
-  frames.receiver_count = info.receiver_count;
+  frames.receiver_count = core->sender()->target_count();
   frames.row_bytes = shuffle.spec().row_bytes;
   frames.cursor_bytes = sizeof(faro_cursor);
 }

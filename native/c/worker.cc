@@ -2,10 +2,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/return_if_error.h"
 #include "c/errors.h"
 #include "c/handles.h"
@@ -22,6 +24,22 @@ using faro::Wait;
 
 namespace {
 
+Status add_groups(const faro_shuffle_spec& given, ShuffleSpec& spec) {
+  FARO_RETURN_IF_ERROR(need_array(given.group_sizes, given.group_count, "spec->group_sizes"));
+  if (given.group_count > ShuffleSpec::kGroupLimit) {
+    return faro::base::error(Code::limit_exceeded, "stage {}: {} groups, of at most {}",
+                             given.stage, given.group_count, ShuffleSpec::kGroupLimit);
+  }
+  const std::span<const uint32_t> sizes(given.group_sizes, given.group_count);
+  const uint32_t* member = given.group_members;
+  for (const uint32_t size : sizes) {
+    FARO_RETURN_IF_ERROR(need_array(member, size, "spec->group_members"));
+    spec.groups.emplace_back(member, member + size);
+    member += size;
+  }
+  return Status::Ok();
+}
+
 Result<ShuffleSpec> spec_of(const faro_shuffle_spec* of_caller) {
   faro_shuffle_spec given;
   FARO_RETURN_IF_ERROR(read(of_caller, "spec", given));
@@ -34,6 +52,7 @@ Result<ShuffleSpec> spec_of(const faro_shuffle_spec* of_caller) {
   spec.senders.assign(given.senders, given.senders + given.sender_count);
   spec.receivers.assign(given.receivers, given.receivers + given.receiver_count);
   if (given.format != nullptr) spec.format = given.format;
+  FARO_RETURN_IF_ERROR(add_groups(given, spec));
   return spec;
 }
 

@@ -576,6 +576,74 @@ static void names_senders_and_receivers_by_index(void) {
   close_cluster(&cluster);
 }
 
+/* --- sends_to_groups */
+
+/* Of three groups, by a cursor and by a call; the second is a receiver. */
+static void use_groups(struct cluster* cluster, int node) {
+  const uint32_t members[] = {0, 1, 1, 1, 0};
+  const uint32_t sizes[] = {2, 1, 2};
+  faro_shuffle_spec spec = {.size = sizeof spec,
+                            .query = cluster->query,
+                            .row_bytes = 4,
+                            .group_members = members,
+                            .group_sizes = sizes,
+                            .group_count = 3};
+  faro_shuffle* shuffle = NULL;
+  if (node == 1) spec.group_count = 0; /* it need not know */
+  OK(faro_worker_open_shuffle(cluster->workers[node], &spec, &shuffle));
+  faro_shuffle_info info = {.size = sizeof info};
+  OK(faro_shuffle_describe(shuffle, &info));
+  CHECK(info.receiver_count == kNodes);
+  faro_open_frames frames = {.size = sizeof frames};
+  OK(faro_sender_open_frames(shuffle, &frames));
+  CHECK(frames.receiver_count == (node == 0 ? 3 : kNodes));
+  faro_batch* batch = faro_batch_create();
+  if (node == 0) {
+    for (uint32_t group = 0; group < 3; ++group) {
+      faro_claim claim = {.size = sizeof claim};
+      DONE(faro_sender_make_room(shuffle, group, sizeof group, FARO_WAIT_FOREVER, &claim));
+      CHECK(claim.data == NULL);
+      memcpy(frames.cursors[group].at, &group, sizeof group);
+      frames.cursors[group].at += sizeof group;
+      DONE(faro_sender_send(shuffle, group, &group, sizeof group, FARO_WAIT_FOREVER));
+    }
+    FAILED(faro_sender_send(shuffle, 3, &node, sizeof node, FARO_WAIT_FOREVER),
+           FARO_CODE_INVALID_ARGUMENT);
+  }
+  DONE(faro_sender_finish(shuffle, FARO_WAIT_FOREVER));
+  uint32_t rows[3] = {0, 0, 0};
+  faro_rows got = {.size = sizeof got};
+  while (faro_receiver_receive(shuffle, batch, FARO_WAIT_FOREVER, &got) == FARO_OUTCOME_DONE) {
+    for (uint32_t i = 0; i < got.row_count; ++i) ++rows[((const uint32_t*)got.address)[i]];
+  }
+  CHECK(rows[0] == 2 && rows[1] == (node == 1 ? 2u : 0u) && rows[2] == 2);
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+  end_query(cluster, node);
+}
+
+static void sends_to_groups(void) {
+  struct cluster cluster = open_cluster();
+  const uint32_t members[] = {0, 1, 0};
+  const uint32_t sizes[] = {1, 2};
+  faro_shuffle_spec spec = {
+      .size = sizeof spec, .query = cluster.query, .group_sizes = sizes, .group_count = 2};
+  faro_shuffle* shuffle = NULL;
+  REFUSED(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle),
+          FARO_CODE_INVALID_ARGUMENT); /* no members */
+  spec.group_members = members;
+  spec.group_sizes = NULL;
+  REFUSED(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle),
+          FARO_CODE_INVALID_ARGUMENT);
+  spec.group_sizes = sizes;
+  spec.group_count = 65537;
+  REFUSED(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle), FARO_CODE_LIMIT_EXCEEDED);
+  CHECK(shuffle == NULL);
+  OK(faro_worker_release_ownership(cluster.workers[0]));
+  on_workers(&cluster, use_groups);
+  close_cluster(&cluster);
+}
+
 /* --- carries_rows_between_two_sessions */
 
 enum { kRows = 20000 };
@@ -1989,6 +2057,7 @@ int main(int argc, char** argv) {
     void (*run)(void);
   } cases[] = {{"refuses_misuse", refuses_misuse},
                {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
+               {"sends_to_groups", sends_to_groups},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
                {"sends_and_receives_together", sends_and_receives_together},
                {"leaves_in_rings_what_a_loop_takes", leaves_in_rings_what_a_loop_takes},

@@ -518,6 +518,13 @@ typedef struct faro_shuffle_spec {
   uint32_t sender_count;
   uint32_t receiver_count;
   const char* format; /* as faro::ShuffleSpec::format; null: nothing is said */
+  /* To whom this worker sends, as faro::ShuffleSpec::groups: the members of all groups, one group
+   * behind the other, and how many each has. Without groups, each receiver by itself. With them a
+   * receiver is a group, by its number, in all calls that send and in faro_open_frames. */
+  const uint32_t* group_members;
+  const uint32_t* group_sizes;
+  uint32_t group_count;
+  uint32_t reserved;
 } faro_shuffle_spec;
 /* Opens a shuffle. Blocks: never. Errors: as faro::Worker::open_shuffle. */
 faro_code faro_worker_open_shuffle(faro_worker* worker, const faro_shuffle_spec* spec,
@@ -756,9 +763,9 @@ typedef struct faro_cursor {
 typedef struct faro_open_frames {
   uint32_t size;
   uint32_t version;
-  faro_cursor* cursors; /* by receiver */
-  uint32_t* row_counts; /* by receiver: rows with a length each in the open frame */
-  uint32_t receiver_count;
+  faro_cursor* cursors;    /* by receiver, which is a group if the spec has groups */
+  uint32_t* row_counts;    /* by receiver: rows with a length each in the open frame */
+  uint32_t receiver_count; /* how many cursors there are */
   uint32_t row_bytes;
   uint32_t cursor_bytes; /* from one cursor to the next */
   uint32_t reserved;

@@ -72,7 +72,9 @@ public final class Shuffle implements AutoCloseable {
     long[] addresses = new long[4];
     addresses(handle, addresses);
     boolean sends = addresses[2] != 0;
-    sender = sends ? new ShuffleSender(this, receivers.length, addresses) : null;
+    int groups = spec.groups().length;
+    int targets = groups == 0 ? receivers.length : groups;
+    sender = sends ? new ShuffleSender(this, targets, addresses) : null;
     boolean receives = IntStream.of(receivers).anyMatch(number -> number == worker.number());
     receiver = receives ? new ShuffleReceiver(this, addresses[0]) : null;
   }

@@ -8,7 +8,8 @@ import java.util.Objects;
  * be mixed.
  *
  * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers}, as
- * {@link Shuffle#spec} names them (with all workers as receivers, that is the worker number). Rows
+ * {@link Shuffle#spec} names them (with all workers as receivers, that is the worker number). With
+ * {@linkplain ShuffleSpec#withGroups groups} a receiver of all calls is a group, by its index. Rows
  * of one sender to one receiver arrive once, whole and in order. A row is copied, or written in
  * place, before the call returns.
  *
@@ -43,7 +44,7 @@ public final class ShuffleSender {
     open = new OpenFrames(this, addresses[2], addresses[3], receiverCount);
   }
 
-  /** Number of receivers. */
+  /** Number of receivers; of groups, if the spec has {@linkplain ShuffleSpec#withGroups groups}. */
   public int receiverCount() {
     return receiverCount;
   }
@@ -262,8 +263,8 @@ public final class ShuffleSender {
     if (receiver < 0 || receiver >= receiverCount) {
       throw new FaroException(
           Code.INVALID_ARGUMENT,
-          "stage " + spec.stage() + ": receiver " + receiver + " does not exist (0 … "
-              + (receiverCount - 1) + ")");
+          "stage " + spec.stage() + (spec.groups().length == 0 ? ": receiver " : ": group ")
+              + receiver + " does not exist (0 … " + (receiverCount - 1) + ")");
     }
   }
 

@@ -20,14 +20,17 @@ import java.util.Objects;
  *     declared. All of the shuffle names a sender by its index here
  * @param receivers worker numbers; empty: all workers; with {@code cluster.node_limit}, those
  *     declared. All of the shuffle names a receiver by its index here
+ * @param groups to whom this worker sends, as {@link #withGroups} says; none: each receiver by
+ *     itself
  */
 public record ShuffleSpec(
-    QueryId query, int stage, int rowBytes, int[] senders, int[] receivers) {
+    QueryId query, int stage, int rowBytes, int[] senders, int[] receivers, int[][] groups) {
   private static final int[] ALL = {};
+  private static final int[][] NO_GROUPS = {};
 
   /**
-   * Copies the arrays and checks the numbers. Whether the workers exist is checked when the shuffle
-   * is opened.
+   * Copies the arrays and checks the numbers. Whether the workers exist, and the groups are groups
+   * of its receivers, is checked when the shuffle is opened.
    *
    * @throws FaroException {@link Code#INVALID_ARGUMENT} naming what is negative or too large
    */
@@ -37,6 +40,12 @@ public record ShuffleSpec(
     checkNotNegative("rowBytes", rowBytes);
     senders = copyOf("senders", senders);
     receivers = copyOf("receivers", receivers);
+    groups = copyOf(groups);
+  }
+
+  /** A shuffle without groups. */
+  public ShuffleSpec(QueryId query, int stage, int rowBytes, int[] senders, int[] receivers) {
+    this(query, stage, rowBytes, senders, receivers, NO_GROUPS);
   }
 
   /** A shuffle from all workers to all workers. */
@@ -64,7 +73,7 @@ public record ShuffleSpec(
 
   /** This spec, but with rows of this width; 0: rows have a length each. */
   public ShuffleSpec withRowBytes(int width) {
-    return new ShuffleSpec(query, stage, width, senders, receivers);
+    return new ShuffleSpec(query, stage, width, senders, receivers, groups);
   }
 
   /**
@@ -77,12 +86,29 @@ public record ShuffleSpec(
 
   /** This spec, but with these workers as senders; none: all workers. */
   public ShuffleSpec withSenders(int... workers) {
-    return new ShuffleSpec(query, stage, rowBytes, workers, receivers);
+    return new ShuffleSpec(query, stage, rowBytes, workers, receivers, groups);
   }
 
   /** This spec, but with these workers as receivers, in this order; none: all workers. */
   public ShuffleSpec withReceivers(int... workers) {
-    return new ShuffleSpec(query, stage, rowBytes, senders, workers);
+    return new ShuffleSpec(query, stage, rowBytes, senders, workers, groups);
+  }
+
+  /**
+   * This spec, but with these groups, as lists of receivers by their index; none: each receiver by
+   * itself. With groups, whatever sends names a group, by its index, where it names a receiver
+   * otherwise, and a row for it goes to each of its members. Groups may overlap: a receiver that is
+   * in two of them gets what is sent to either. Each sender has its own groups; receivers need not
+   * know them.
+   *
+   * <p>Rows are written once, and copied once for each member, a frame of them at a time. Of one
+   * sender, rows to one group arrive in order, and rows to two groups in any order. A group of one
+   * is that receiver. Any other has a block of a quarter of {@code ring.bytes}, charged to {@code
+   * overflow.memory_bytes} while the shuffle is open. A member that stops gets no more; a group has
+   * stopped when all its members have.
+   */
+  public ShuffleSpec withGroups(int[]... groups) {
+    return new ShuffleSpec(query, stage, rowBytes, senders, receivers, groups);
   }
 
   /** Worker numbers, a copy; empty: all workers. */
@@ -97,6 +123,12 @@ public record ShuffleSpec(
     return receivers.clone();
   }
 
+  /** The groups of this sender, a copy; empty: each receiver by itself. */
+  @Override
+  public int[][] groups() {
+    return copyOf(groups);
+  }
+
   /** Whether the other object is a spec with the same values, including the same workers. */
   @Override
   public boolean equals(Object other) {
@@ -105,7 +137,8 @@ public record ShuffleSpec(
         && stage == spec.stage
         && rowBytes == spec.rowBytes
         && Arrays.equals(senders, spec.senders)
-        && Arrays.equals(receivers, spec.receivers);
+        && Arrays.equals(receivers, spec.receivers)
+        && Arrays.deepEquals(groups, spec.groups);
   }
 
   @Override
@@ -115,14 +148,21 @@ public record ShuffleSpec(
         stage,
         rowBytes,
         Arrays.hashCode(senders),
-        Arrays.hashCode(receivers));
+        Arrays.hashCode(receivers),
+        Arrays.deepHashCode(groups));
   }
 
   /** For instance "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all". */
   @Override
   public String toString() {
-    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s"
-        .formatted(stage, query, rowBytes, workers(senders), workers(receivers));
+    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s%s"
+        .formatted(
+            stage,
+            query,
+            rowBytes,
+            workers(senders),
+            workers(receivers),
+            groups.length == 0 ? "" : ", groups " + Arrays.deepToString(groups));
   }
 
   private static String workers(int[] numbers) {
@@ -142,6 +182,17 @@ public record ShuffleSpec(
     if (value < 0) {
       throw new FaroException(Code.INVALID_ARGUMENT, name + " = " + value + " is negative");
     }
+  }
+
+  private static int[][] copyOf(int[][] groups) {
+    int[][] copy = Objects.requireNonNull(groups, "groups").clone();
+    for (int g = 0; g < copy.length; g++) {
+      copy[g] = Objects.requireNonNull(copy[g], "a group").clone();
+      for (int member : copy[g]) {
+        checkNotNegative("a member of group " + g, member);
+      }
+    }
+    return copy;
   }
 
   private static int[] copyOf(String name, int[] workers) {

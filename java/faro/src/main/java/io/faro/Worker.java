@@ -1,6 +1,7 @@
 package io.faro;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -99,7 +100,9 @@ public final class Worker {
             spec.stage(),
             spec.rowBytes(),
             spec.senders(),
-            spec.receivers());
+            spec.receivers(),
+            Arrays.stream(spec.groups()).flatMapToInt(Arrays::stream).toArray(),
+            Arrays.stream(spec.groups()).mapToInt(group -> group.length).toArray());
     Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec);
     open.add(shuffle);
     return shuffle;
@@ -525,7 +528,9 @@ public final class Worker {
       int stage,
       int rowBytes,
       int[] senders,
-      int[] receivers);
+      int[] receivers,
+      int[] groupMembers,
+      int[] groupSizes);
 
   private static native int waitUntil(
       long session, int worker, long[] taken, BooleanSupplier condition, long timeout);
