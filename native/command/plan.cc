@@ -14,7 +14,9 @@
 #include "session/topology.h"
 #include "shuffle/receive/inbox.h"
 #include "shuffle/receive/received_frames.h"
+#include "shuffle/send/group_blocks.h"
 #include "shuffle/send/lane.h"
+#include "shuffle/stage/target.h"
 #include "transport/shm/local_link.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"
@@ -76,6 +78,8 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   plan.frame_bytes += workers * shuffle::FramePool::kKept * sizes.per_frame;
   plan.overflow.memory_bytes = settings.overflow_memory_bytes;
   plan.overflow.file_bytes = settings.overflow_file_bytes;
+  plan.overflow.block_bytes =
+      workers * input.groups * shuffle::GroupBlocks::charged_bytes(settings.ring_bytes);
   plan.overflow.table_bytes =
       shuffle::OverflowLimits{settings.overflow_memory_bytes, settings.overflow_file_bytes}
           .describing_bytes();
@@ -91,7 +95,8 @@ uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_
 
 StateSizes state_sizes_of_this_build() {
   StateSizes sizes;
-  sizes.per_receiver = sizeof(detail::FrameCursor) + sizeof(shuffle::Destination);
+  sizes.per_receiver =
+      sizeof(detail::FrameCursor) + sizeof(shuffle::Destination) + sizeof(shuffle::Target);
   sizes.per_sender = sizeof(shuffle::Inbox::SenderQueue);
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;
@@ -114,6 +119,7 @@ OverflowPlan& OverflowPlan::operator+=(const OverflowPlan& other) noexcept {
   memory_bytes = saturated(memory_bytes, other.memory_bytes);
   file_bytes = saturated(file_bytes, other.file_bytes);
   table_bytes = saturated(table_bytes, other.table_bytes);
+  block_bytes = saturated(block_bytes, other.block_bytes);
   return *this;
 }
 

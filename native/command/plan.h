@@ -17,6 +17,7 @@ namespace faro::command {
 struct PlanInput {
   base::Settings settings;      ///< resolved; names as many nodes as the cluster is to have
   uint32_t nodes_per_host = 1;  ///< nodes on one machine; between them auto chooses shm
+  uint32_t groups = 0;          ///< of several receivers, to which each worker sends at a time
   /// What carries links between machines if not tcp: the loaded verbs transport; null: none does.
   const transport::Transport* verbs = nullptr;
 };
@@ -52,6 +53,7 @@ struct OverflowPlan {
   uint64_t memory_bytes = 0;
   uint64_t file_bytes = 0;
   uint64_t table_bytes = 0;  ///< memory that describes what lies in the file
+  uint64_t block_bytes = 0;  ///< of memory_bytes: the blocks of groups
 
   /// A sum that overflows is unlimited, too.
   OverflowPlan& operator+=(const OverflowPlan& other) noexcept;

@@ -34,6 +34,7 @@ struct Flags {
   uint32_t nodes = 0;
   std::string workers;
   uint32_t per_host = 1;
+  uint32_t groups = 0;
   std::string ring;
   std::string transport;
   bool json = false;
@@ -91,6 +92,7 @@ Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Tran
   FARO_ASSIGN_OR_RETURN(input.settings, base::Settings::resolve(config));
   FARO_RETURN_IF_ERROR(choose_verbs(flags, input.settings, verbs));
   input.verbs = verbs.get();
+  input.groups = flags.groups;
   input.nodes_per_host = input.settings.transport == "shm"
                              ? input.settings.node_count()
                              : std::min(flags.per_host, input.settings.node_count());
@@ -138,6 +140,11 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
   require("most_memory", "memory with all of overflow.memory", machine.most_bytes(),
           known(std::min(limits.available_bytes, limits.cgroup_bytes)), true,
           "lower overflow.memory_bytes or shuffle.limit");
+  if (input.groups > 0) {
+    require("group_blocks", "blocks of groups (a node)", node.overflow.block_bytes,
+            input.settings.overflow_memory_bytes, true,
+            "raise overflow.memory_bytes, or lower ring.bytes");
+  }
   const FolderState folder = look_at_folder(input.settings.overflow_folder);
   require("overflow_folder", fmt::format("space in {}", input.settings.overflow_folder),
           machine.overflow.file_bytes, folder.writable ? folder.free_bytes : 0, true,
@@ -262,6 +269,12 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
        "as many small ones as rings can hold");
   line("overflow in memory", node.overflow.memory_bytes, all.overflow.memory_bytes,
        "overflow.memory_bytes");
+  if (input.groups > 0) {
+    memory.add(
+        {"    blocks of groups", bytes_text(node.overflow.block_bytes),
+         bytes_text(all.overflow.block_bytes),
+         fmt::format("of that: {} per worker, a frame each", counted(input.groups, "group"))});
+  }
   line("tables of the file", node.overflow.table_bytes, all.overflow.table_bytes,
        "overflow.file_bytes / 128");
   line("overflow file", node.overflow.file_bytes, all.overflow.file_bytes,
@@ -322,6 +335,7 @@ Json node_json(const NodePlan& node) {
           {"shuffle_bytes", node.shuffle_bytes},
           {"frame_bytes", node.frame_bytes},
           {"overflow_memory_bytes", node.overflow.memory_bytes},
+          {"group_block_bytes", node.overflow.block_bytes},
           {"overflow_table_bytes", node.overflow.table_bytes},
           {"overflow_file_bytes", node.overflow.file_bytes},
           {"most_bytes", node.most_bytes()},
@@ -390,6 +404,9 @@ void add_plan_command(CLI::App& app, int& exit_code) {
       ->type_name("N");
   add_number(command, "--nodes-per-host", flags.per_host,
              "Nodes on one machine (default: 1); auto chooses shm between them", 1, kNodeLimit);
+  add_number(command, "--groups", flags.groups,
+             "Groups of several receivers to which each worker sends at a time (default: none)", 0,
+             UINT32_MAX);
   command.add_option("--ring", flags.ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
   command.add_option("--transport", flags.transport, "auto, shm, tcp or verbs")->type_name("NAME");

@@ -349,7 +349,7 @@ Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) 
 // Of those groups that this worker sends to.
 Result<GroupBlocks> LocalWorker::allocate_blocks(const ShuffleSpec& spec, Query& query) {
   if (std::ranges::find(spec.senders, number()) == spec.senders.end()) return GroupBlocks();
-  const uint32_t bytes = wire::frame_limit(context_.settings.ring_bytes);
+  const uint32_t bytes = GroupBlocks::block_bytes(context_.settings.ring_bytes);
   return GroupBlocks::allocate(spec, context_.overflow, query.usage, bytes);
 }
 

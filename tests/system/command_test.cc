@@ -64,12 +64,14 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"faro-lab"}, {"bench", "simulate", "soak", "--version"}},
       {{"faro-lab", "bench"},
        {"two-stage", "kernels", "channel", "link", "receive", "variable-rows", "run-time-width",
-        "send-first", "pipeline"}},
+        "groups", "send-first", "pipeline"}},
       {{"faro-lab", "bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
         "--hash", "--repetitions", "--json", "--pin", "--idle", "--node", "--nodes", "--set"}},
       {{"faro-lab", "bench", "variable-rows"},
        {"--rows", "--repetitions", "--transport", "--json", "--set"}},
+      {{"faro-lab", "bench", "groups"},
+       {"--row-bytes", "--rows", "--repetitions", "--json", "--set"}},
       {{"faro-lab", "bench", "run-time-width"},
        {"--row-bytes", "--rows", "--repetitions", "--json", "--set"}},
       {{"faro-lab", "bench", "send-first"},
@@ -86,7 +88,7 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"faro-lab", "bench", "channel"},
        {"--frame", "--ring", "--count", "--batch", "--trips", "--peers", "--repetitions", "--set"}},
       {{"faro", "plan"},
-       {"--nodes", "--workers", "--nodes-per-host", "--ring", "--transport", "--json"}},
+       {"--nodes", "--workers", "--nodes-per-host", "--groups", "--ring", "--transport", "--json"}},
       {{"faro", "doctor"}, {"--json", "--set"}},
       {{"faro", "stat"},
        {"--once", "--json", "--all", "--interval", "--pid", "--folder", "--counter-file"}},
@@ -387,6 +389,18 @@ TEST(FaroBench, carries_rows_with_lengths_and_rows_of_a_width_given_at_run_time)
   }
 }
 
+TEST(FaroBench, groups_that_overlap_have_frames_as_large_as_one_alone) {
+  const json parsed = run_json(words("bench groups --row-bytes 16 --rows 200000 --repetitions 2"));
+  ASSERT_FALSE(HasFailure());
+  EXPECT_EQ(parsed["verified"], true);
+  for (const char* way : {"one_group", "two_groups", "broadcast"}) {
+    EXPECT_GT(parsed["ways"][way]["send_ns"], 0) << way;
+    EXPECT_GT(parsed["ways"][way]["receive_ns"], 0) << way;
+  }
+  const double alone = parsed["ways"]["one_group"]["rows_per_frame"];
+  EXPECT_GT(parsed["ways"]["two_groups"]["rows_per_frame"], 0.9 * alone);
+}
+
 TEST(FaroBench, sends_first_and_beside_it_receives_between) {
   for (const std::string row_bytes : {"8", "30", "65536"}) {
     const json parsed =
@@ -514,6 +528,32 @@ TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
   EXPECT_LE(tcp["node"]["tcp_bytes"], 2 * one_way * 104 / 100);
   EXPECT_GE(shm["node"]["shm_bytes"], one_way);
   EXPECT_LE(shm["node"]["shm_bytes"], one_way * 104 / 100);
+}
+
+TEST(FaroPlan, counts_the_blocks_of_groups_and_compares_them_with_the_memory_of_overflow) {
+  const auto plan = [](const char* groups) {
+    return run_faro({"plan", "--nodes", "2", "--workers", "4", "--groups", groups, "--set",
+                     "overflow.memory_bytes=64MiB", "--json"});
+  };
+  const auto limit = [](const json& parsed) -> json {
+    for (const json& one : parsed["limits"]) {
+      if (one["id"] == "group_blocks") return one;
+    }
+    return {};
+  };
+  const CommandResult fits = plan("100");
+  const json few = parse(fits);
+  // A quarter of a ring each, and what the allocator and its description take.
+  EXPECT_EQ(few["node"]["group_block_bytes"], 4 * 100 * (8192 + 16 + 256));
+  EXPECT_EQ(few["cluster"]["group_block_bytes"], 2 * 4 * 100 * (8192 + 16 + 256));
+  EXPECT_EQ(limit(few)["verdict"], "fits");
+  const CommandResult more = plan("2000");
+  EXPECT_EQ(more.exit_code, kFailed);
+  const json many = parse(more);
+  EXPECT_EQ(limit(many)["verdict"], "does_not_fit");
+  EXPECT_EQ(limit(many)["have"], 64 << 20);
+  EXPECT_EQ(limit(parse(plan("0"))), json());
+  EXPECT_EQ(few["node"]["most_bytes"], parse(plan("0"))["node"]["most_bytes"]);
 }
 
 TEST(FaroPlan, counts_links_over_verbs_with_their_messages_as_pinned) {

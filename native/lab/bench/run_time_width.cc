@@ -1,7 +1,6 @@
 #include "lab/bench/run_time_width.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include "base/return_if_error.h"
 #include "faro/session.h"
 #include "lab/bench/figures.h"
+#include "lab/bench/one_thread.h"
 #include "lab/workload/integer_rows.h"
 #include "lab/workload/row_loops.h"
 
@@ -26,41 +26,6 @@ using workload::kRowWidths, workload::RowSum;
 
 constexpr size_t kBlockBytes =
     16 * 1024;  // of rows that are made at once, apart from what is timed
-
-uint64_t thread_cpu_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-/// CPU time of this thread in laps of some microseconds, without what looking at the clock takes: half a microsecond each on some
-/// machines.
-class LapTime {
- public:
-  void start() noexcept { start_ns_ = thread_cpu_ns(); }
-  void stop() noexcept {
-    ns_ += thread_cpu_ns() - start_ns_;
-    ++laps_;
-  }
-  double ns(double empty_lap_ns) const noexcept {
-    return static_cast<double>(ns_) - static_cast<double>(laps_) * empty_lap_ns;
-  }
-
-  static double empty_lap_ns() noexcept {
-    constexpr uint32_t kLaps = 10'000;
-    LapTime time;
-    for (uint32_t lap = 0; lap < kLaps; ++lap) {
-      time.start();
-      time.stop();
-    }
-    return time.ns(0) / kLaps;
-  }
-
- private:
-  uint64_t start_ns_ = 0;
-  uint64_t ns_ = 0;
-  uint64_t laps_ = 0;
-};
 
 /// What one round has taken.
 struct Taken {
@@ -113,20 +78,6 @@ class Round {
 
  private:
   static constexpr uint64_t kBlockRows = kBlockBytes / kRowBytes;
-
-  static Status end_everywhere(Session& session, const QueryId& query) {
-    std::vector<bool> has_ended(session.worker_count());
-    for (size_t left = has_ended.size(); left > 0;) {
-      for (uint32_t w = 0; w < has_ended.size(); ++w) {
-        if (has_ended[w]) continue;
-        const Outcome outcome = session.worker(w).end_query(query, Wait::none());
-        if (outcome == Outcome::failed) return session.worker(w).status();
-        has_ended[w] = outcome == Outcome::done;
-        if (has_ended[w]) --left;
-      }
-    }
-    return Status::Ok();
-  }
 
   /// As much as there is room for.
   Outcome send() {

@@ -9,6 +9,7 @@
 #include "faro/shuffle.h"
 #include "faro/status.h"
 #include "shuffle/overflow/overflow.h"
+#include "wire/frame.h"
 
 namespace faro::shuffle {
 
@@ -29,6 +30,15 @@ class LoneMembers {
 /// Threads: the worker.
 class GroupBlocks {
  public:
+  /// The bytes of a block: as many as a frame needs that takes a single row.
+  static constexpr uint32_t block_bytes(uint64_t ring_bytes) {
+    return wire::frame_limit(ring_bytes);
+  }
+  /// What a block counts as, in overflow.memory_bytes.
+  static constexpr uint64_t charged_bytes(uint64_t ring_bytes) {
+    return block_bytes(ring_bytes) + Overflow::kAllocatorBytes + Overflow::kDescriptionBytes;
+  }
+
   /// Why these are no groups of the shuffle, whose receivers are named. Errors: invalid_argument, limit_exceeded.
   static Status check(const ShuffleSpec& spec);
   /// Allocates and charges a block of `block_bytes` bytes for each group that needs one. They were checked. Errors:

@@ -169,14 +169,23 @@ Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPie
   return wait_loop_.operate(side_, attempt, wait);
 }
 
-// Those that are groups, or those that are not. Answers what `each` does, if that is not done.
+// First those that are groups, or first those that are not. Answers what `each` does, if that is not done.
 template <typename Each>
-Outcome StageSender::for_each(std::span<const uint32_t> receivers, bool groups, const Each& each) {
-  if (groups && groups_.empty()) return Outcome::done;
-  for (const uint32_t receiver : receivers) {
-    Target& target = targets_[receiver];
-    if ((target.group() != nullptr) != groups) continue;
-    if (const Outcome outcome = each(target); outcome != Outcome::done) return outcome;
+Outcome StageSender::for_each(std::span<const uint32_t> receivers, bool groups_first,
+                              const Each& each) {
+  if (groups_.empty()) [[likely]] {
+    for (const uint32_t receiver : receivers) {
+      if (const Outcome outcome = each(targets_[receiver]); outcome != Outcome::done)
+        return outcome;
+    }
+    return Outcome::done;
+  }
+  for (const bool groups : {groups_first, !groups_first}) {
+    for (const uint32_t receiver : receivers) {
+      if ((targets_[receiver].group() != nullptr) != groups) continue;
+      if (const Outcome outcome = each(targets_[receiver]); outcome != Outcome::done)
+        return outcome;
+    }
   }
   return Outcome::done;
 }
@@ -202,10 +211,8 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
            : large          ? prepare_large(target, is_cut)
                             : target.make_room(bytes, when_full);
   };
-  for (const bool groups : {true, false}) {
-    if (const Outcome outcome = for_each(receivers, groups, make_room); outcome != Outcome::done)
-      return outcome;
-  }
+  if (const Outcome outcome = for_each(receivers, true, make_room); outcome != Outcome::done)
+    return outcome;
   if (large) return multicast_large(receivers, row, is_cut ? to_cut : nullptr);
   const auto write = [&](Target& target) {
     if (target.stopped()) {
@@ -215,7 +222,7 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
     }
     return Outcome::done;
   };
-  for (const bool groups : {false, true}) (void)for_each(receivers, groups, write);
+  (void)for_each(receivers, false, write);
   return done_or_stopped();
 }
 

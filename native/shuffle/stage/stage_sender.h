@@ -97,7 +97,7 @@ class StageSender {
   Outcome attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
                             WhenFull when_full, LargeRow* to_cut);
   template <typename Each>
-  Outcome for_each(std::span<const uint32_t> receivers, bool groups, const Each& each);
+  Outcome for_each(std::span<const uint32_t> receivers, bool groups_first, const Each& each);
   Outcome prepare_large(Target& target, bool is_cut);
   std::vector<Destination*> members_of(std::span<const uint32_t> receivers);
   Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
