@@ -25,7 +25,7 @@ using workload::kRowWidths, workload::RowSum, workload::Totals;
 
 constexpr size_t kBlockBytes =
     16 * 1024;                      // of rows that are made at once, apart from what is timed
-constexpr uint32_t kReceivers = 3;  // workers 0 to 2; the next one sends
+constexpr uint32_t kReceivers = 4;  // workers 0 to 3; the next one sends
 constexpr uint64_t kCopies = 2;     // of each row
 
 /// What one round has taken, and what came to each receiver.
@@ -45,14 +45,15 @@ class Round {
   using Row = workload::IntegerRow<kRowBytes>;
 
   Round(GroupWay way, uint64_t rows) : way_(way), rows_(rows) {
-    groups_mask_ = way == GroupWay::two_groups ? 1 : 0;
+    groups_mask_ = way == GroupWay::overlap || way == GroupWay::apart ? 1 : 0;
   }
 
   Result<Taken> run(Session& session) {
-    ShuffleSpec spec{session.begin_query(), 0, kRowBytes, {kReceivers}, {0, 1, 2}};
+    ShuffleSpec spec{session.begin_query(), 0, kRowBytes, {kReceivers}, {0, 1, 2, 3}};
     if (way_ == GroupWay::broadcast) spec.receivers = {0, 1};
     if (way_ == GroupWay::one_group) spec.groups = {{0, 1}};
-    if (way_ == GroupWay::two_groups) spec.groups = {{0, 1}, {1, 2}};
+    if (way_ == GroupWay::overlap) spec.groups = {{0, 1}, {1, 2}};
+    if (way_ == GroupWay::apart) spec.groups = {{0, 1}, {3, 2}};
     FARO_ASSIGN_OR_RETURN(Shuffle sending, session.worker(kReceivers).open_shuffle(spec));
     FARO_ASSIGN_OR_RETURN(sender_, sending.template sender<Row>());
     std::vector<Shuffle> shuffles;
@@ -164,11 +165,11 @@ Result<Taken> run_round(const GroupsJob& job, GroupWay way, Session& session) {
   return Round<kRowWidths[kWidth]>(way, job.rows).run(session);
 }
 
-// Receiver 1 gets all rows, receivers 0 and 2 together as well.
+// Each row comes to one of receivers 0 and 2, and to one of the others.
 bool is_all(const Taken& taken, const Totals& expected) {
-  RowSum others = taken.sums[0];
-  others += taken.sums[2];
-  return taken.sums[1].totals() == expected && others.totals() == expected;
+  std::array<RowSum, kCopies> sums{};
+  for (size_t r = 0; r < kReceivers; ++r) sums[r % kCopies] += taken.sums[r];
+  return std::ranges::all_of(sums, [&](const RowSum& sum) { return sum.totals() == expected; });
 }
 
 }  // namespace

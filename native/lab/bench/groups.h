@@ -1,5 +1,5 @@
-// What it costs to send rows to groups of receivers (ShuffleSpec::groups): to one group, to two that share a receiver, rows
-// alternating, and without groups by a broadcast of each row. Each row goes to two receivers. One thread has all workers, so that
+// What it costs to send rows to groups of receivers (ShuffleSpec::groups): to one group, to two that share a receiver or none,
+// rows alternating, and without groups by a broadcast of each row. Each row goes to two receivers. One thread has all workers, so that
 // its clock tells what each side takes; all ways take turns within one run.
 #pragma once
 
@@ -12,11 +12,12 @@
 namespace faro::bench {
 
 enum class GroupWay : uint8_t {
-  one_group,   ///< receivers 0 and 1
-  two_groups,  ///< receivers 0 and 1, and 1 and 2
-  broadcast,   ///< RowSender::broadcast_all of each row, to receivers 0 and 1
+  one_group,  ///< receivers 0 and 1
+  overlap,    ///< receivers 0 and 1, and 1 and 2
+  apart,      ///< receivers 0 and 1, and 2 and 3
+  broadcast,  ///< RowSender::broadcast_all of each row, to receivers 0 and 1
 };
-inline constexpr size_t kGroupWays = 3;
+inline constexpr size_t kGroupWays = 4;
 
 struct GroupsJob {
   uint32_t row_bytes = 16;  ///< of workload::kRowWidths

@@ -23,7 +23,7 @@ struct Flags {
   bool json = false;
 };
 
-constexpr std::array<const char*, bench::kGroupWays> kWays = {"one_group", "two_groups",
+constexpr std::array<const char*, bench::kGroupWays> kWays = {"one_group", "overlap", "apart",
                                                               "broadcast"};
 
 int run(const Flags& flags) {
@@ -60,7 +60,7 @@ int run(const Flags& flags) {
 void add_groups_command(CLI::App& bench, int& exit_code) {
   auto [command, flags] = add_subcommand(
       bench, exit_code, "groups",
-      "Rows to two groups that share a receiver, beside one group and a broadcast", run);
+      "Rows to two groups that share a receiver, beside others and a broadcast", run);
   command.option_defaults()->always_capture_default();
   add_row_bytes_flag(command, flags.job.row_bytes, workload::kRowWidths);
   add_number(command, "--rows", flags.job.rows, "Rows of each run", 1, uint64_t{1} << 36);
