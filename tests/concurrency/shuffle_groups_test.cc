@@ -12,14 +12,14 @@
 namespace faro::test {
 namespace {
 
-struct WhereRowsGo {
+struct GroupsPlace {
   const char* name;
   uint32_t nodes;
   const char* transport;
   const char* workers;
 };
 
-class ShuffleGroups : public ShuffleApi, public testing::WithParamInterface<WhereRowsGo> {
+class ShuffleGroups : public ShuffleApi, public testing::WithParamInterface<GroupsPlace> {
  protected:
   static constexpr uint32_t kWorkers = 4;
 
@@ -42,9 +42,9 @@ class ShuffleGroups : public ShuffleApi, public testing::WithParamInterface<Wher
 };
 
 INSTANTIATE_TEST_SUITE_P(Places, ShuffleGroups,
-                         testing::Values(WhereRowsGo{"local", 1, "tcp", "4"},
-                                         WhereRowsGo{"tcp", 2, "tcp", "2,2"},
-                                         WhereRowsGo{"shm", 2, "shm", "2,2"}),
+                         testing::Values(GroupsPlace{"local", 1, "tcp", "4"},
+                                         GroupsPlace{"tcp", 2, "tcp", "2,2"},
+                                         GroupsPlace{"shm", 2, "shm", "2,2"}),
                          [](const auto& place) { return place.param.name; });
 
 // All send at once, and receive what has come whenever they find no room.
