@@ -30,9 +30,9 @@ faro_shuffle::faro_shuffle(faro::Shuffle opened, faro::shuffle::OpenShuffle& of)
   if (core->sender() == nullptr) return;
   sender = *shuffle.sender();
   info.is_sender = 1;
-  frames.cursors = reinterpret_cast<faro_cursor*>(core->sender()->cursors());
-  frames.row_counts = core->sender()->frame_rows();
-  frames.receiver_count = core->sender()->target_count();
+  frames.cursors = reinterpret_cast<faro_cursor*>(core->sender()->targets().cursors());
+  frames.row_counts = core->sender()->targets().frame_rows();
+  frames.receiver_count = core->sender()->targets().count();
   frames.row_bytes = shuffle.spec().row_bytes;
   frames.cursor_bytes = sizeof(faro_cursor);
 }

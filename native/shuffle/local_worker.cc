@@ -346,7 +346,7 @@ Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) 
   return Status::Ok();
 }
 
-// Of those groups that this worker sends to.
+// None where this worker sends nothing.
 Result<GroupBlocks> LocalWorker::allocate_blocks(const ShuffleSpec& spec, Query& query) {
   if (std::ranges::find(spec.senders, number()) == spec.senders.end()) return GroupBlocks();
   const uint32_t bytes = GroupBlocks::block_bytes(context_.settings.ring_bytes);

@@ -46,9 +46,9 @@ Status Shuffle::check_sender(size_t row_bytes) const {
 
 void Shuffle::describe(ShuffleSender& sender) const {
   sender.sender_ = core_->sender();
-  sender.cursors_ = core_->sender()->cursors();
-  sender.frame_rows_ = core_->sender()->frame_rows();
-  sender.receiver_count_ = core_->sender()->target_count();
+  sender.cursors_ = core_->sender()->targets().cursors();
+  sender.frame_rows_ = core_->sender()->targets().frame_rows();
+  sender.receiver_count_ = core_->sender()->targets().count();
   if (spec().row_bytes == 0) {
     sender.length_end_ = UINT32_MAX;
   } else {

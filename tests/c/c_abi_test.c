@@ -578,7 +578,7 @@ static void names_senders_and_receivers_by_index(void) {
 
 /* --- sends_to_groups */
 
-/* Of three groups, by a cursor and by a call; the second is a receiver. */
+/* There are three, of which the second is a receiver; a row by a cursor and one by a call to each. */
 static void use_groups(struct cluster* cluster, int node) {
   const uint32_t members[] = {0, 1, 1, 1, 0};
   const uint32_t sizes[] = {2, 1, 2};

@@ -98,7 +98,7 @@ class GroupsOfReceivers : public QueryOnNodes {
     std::iota(rows.begin(), rows.end(), group * 10'000);
     return rows;
   }
-  /// Receiver `r` got so many rows of the group, in order.
+  /// That the receiver got that many rows of the group, in order.
   void expect_rows(uint32_t receiver, uint64_t group, uint64_t count) {
     EXPECT_EQ(of_group(receiver, group), sequence(group, count))
         << "receiver " << receiver << ", group " << group;
@@ -169,7 +169,7 @@ TEST_F(GroupsOfReceivers, of_one_are_receivers_and_take_no_block) {
   EXPECT_EQ(metrics(0).overflow_memory_peak_bytes, 0u);
 }
 
-// As where many partitions belong to few receivers.
+// Many partitions may belong to few receivers.
 TEST_F(GroupsOfReceivers, of_one_receiver_again_do_not_cut_its_frames_either) {
   start(1);
   std::vector<SentMetrics> sent;

@@ -38,7 +38,7 @@ class RowGenerator {
   static constexpr uint64_t kNone = UINT64_MAX;
 
   using Groups = std::vector<std::vector<uint32_t>>;
-  /// Of one sender; none where each receiver is a target.
+  /// Those of one sender; none where each receiver is a target.
   const Groups& groups(uint32_t sender) const;
   /// The targets of a sender that the receiver is, or is in.
   std::vector<uint32_t> targets_of(uint32_t receiver, uint32_t sender) const;

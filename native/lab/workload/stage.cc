@@ -49,7 +49,6 @@ Status Stage::open(const ShuffleSpec& spec) {
   Result<Shuffle> opened = participant_.worker.open_shuffle(spec);
   if (!opened.ok() && opened.status().code() == Code::limit_exceeded && !spec.groups.empty()) {
     // There is no memory for its blocks: it names the members of a group in each call.
-    names_members_ = true;
     ShuffleSpec without = spec;
     without.groups.clear();
     opened = participant_.worker.open_shuffle(without);
@@ -83,7 +82,7 @@ bool Stage::broken(const std::string& what) {
 Outcome Stage::send_some(uint64_t rows, bool wait) {
   rows = std::min(rows, habits_.rows - made_);
   uint64_t way = participant_.chance.below(participant_.is_tight ? 2 : 8);
-  if (names_members_) way = UINT64_MAX;
+  if (names_members()) way = UINT64_MAX;
   if (participant_.chance.one_in(16)) (void)sender_.flush();
   if (!plan().has_copies() && way == 0) return send_by_claim(wait);
   if (!plan().has_copies() && way <= 2 && plan().row_bytes == sizeof(Words))
@@ -97,14 +96,14 @@ Outcome Stage::send_next(bool wait) {
   row_.resize(rows_.length(participant_.me, made_));
   rows_.fill(participant_.me, made_, row_);
   rows_.destinations(participant_.me, made_, to_);
-  if (names_members_) to_ = std::vector(rows_.groups(participant_.me)[to_[0]]);
+  if (names_members()) to_ = std::vector(rows_.groups(participant_.me)[to_[0]]);
   participant_.doing(Step::sends, plan(), first_receiver());
   const Wait limit = participant_.time_limit();
   const Wait how = wait ? limit : Wait::none();
   Outcome outcome;
   if (plan().spread == Spread::broadcast) {
     outcome = sender_.broadcast(row_, how);
-  } else if (plan().spread == Spread::multicast || names_members_) {
+  } else if (plan().spread == Spread::multicast || names_members()) {
     outcome = sender_.multicast(to_, row_, how);
   } else {
     outcome = sender_.send(to_[0], row_, how);
@@ -112,10 +111,15 @@ Outcome Stage::send_next(bool wait) {
   return sent(outcome, row_.size());
 }
 
-// Of those that the row is for.
+// Whether it names the members of a group one by one: the shuffle has no groups.
+bool Stage::names_members() const {
+  return shuffle_.spec().groups.empty() && !rows_.groups(participant_.me).empty();
+}
+
+// A worker that the row is for.
 uint32_t Stage::first_receiver() const {
   const RowGenerator::Groups& groups = rows_.groups(participant_.me);
-  return rows_.receivers()[groups.empty() || names_members_ ? to_[0] : groups[to_[0]][0]];
+  return rows_.receivers()[groups.empty() || names_members() ? to_[0] : groups[to_[0]][0]];
 }
 
 Outcome Stage::sent(Outcome outcome, uint64_t bytes) {

@@ -79,6 +79,7 @@ class Stage {
   };
 
   Outcome take(bool wait, Batch& batch);
+  bool names_members() const;
   uint32_t first_receiver() const;
   Outcome sent(Outcome outcome, uint64_t bytes);
   uint64_t draw_claimed_too_much();
@@ -96,7 +97,6 @@ class Stage {
   bool finished_;
   bool ended_;
   bool is_as_planned_ = true;
-  bool names_members_ = false;  // of a group, receiver by receiver: it has none
   Status broken_;
   std::vector<std::byte> row_;
   std::vector<uint32_t> to_;

@@ -84,7 +84,7 @@ class Overflow {
   /// overflow_exhausted, naming the limits.
   Status allocate(OverflowUsage& usage, uint64_t bytes, Stored& out);
 
-  /// As `allocate`, but never in the file: for what is written as often as rows are. Errors: overflow_exhausted, naming the
+  /// Allocates in memory, and never in the file: for what is written as often as rows are. Errors: overflow_exhausted, naming the
   /// limits.
   Status allocate_in_memory(OverflowUsage& usage, uint64_t bytes, Stored& out);
 

@@ -116,7 +116,7 @@ Outcome Group::send_block(WhenFull when_full) {
   if (!is_closed()) return Outcome::done;
   if (lanes_.has_row_claim()) {
     for (Destination* const to : std::span(members_).first(owed_)) {
-      if (to->lane.is_row_claimed()) return to->lane.fail_by_claim(*to);
+      if (to->lane.is_row_claimed()) return to->fail_by_claim();
     }
   }
   const Outcome outcome = push(when_full);

@@ -42,7 +42,7 @@ class Group {
   /// How many have stopped.
   uint32_t stopped_members() const noexcept { return stopped_; }
 
-  /// As those of Lane, for all members.
+  /// They do what those of Lane do, for all members.
   Outcome make_room(uint32_t bytes, WhenFull when_full);
   void write(const RowPieces& row);
   std::span<std::byte> claim_row(size_t bytes) noexcept { return rows_.claim(bytes); }

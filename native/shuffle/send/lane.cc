@@ -28,6 +28,12 @@ bool is_last(const transport::Outgoing& ring, const std::byte* end) noexcept {
 
 }  // namespace
 
+Outcome Destination::fail_by_claim() {
+  return stage.side.fail(Code::wrong_state,
+                         "worker {} has an open claim for worker {}; commit or abort it first",
+                         stage.shuffle.worker().number, lane.receiver());
+}
+
 Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept
     : lanes_(lanes), counters_(&lanes.unlinked_), receiver_(receiver) {}
 
@@ -47,7 +53,7 @@ Outcome Lane::make_room(Destination& to, uint32_t bytes, WhenFull when_full) {
 // would_wait: no room in the ring, or rows are queued for it.
 Outcome Lane::make_room_in_ring(Destination& to, uint32_t bytes) {
   if (to.rows_.has_room(bytes)) return Outcome::done;
-  if (is_row_claimed()) return fail_by_claim(to);
+  if (is_row_claimed()) return to.fail_by_claim();
   close();
   // `planted` is a constant false, except in the test that plants bugs to see that they are found (base/planted.h).
   if (!send_queued() && !base::planted(base::Plant::skipped_overflow)) return Outcome::would_wait;
@@ -150,42 +156,26 @@ void Lane::commit_row(Destination& to, size_t bytes) {
 
 void Lane::unclaim_row(Destination& to) noexcept { to.rows_.unclaim(); }
 
-Outcome Lane::fail_by_claim(Destination& to) {
-  return to.stage.side.fail(Code::wrong_state,
-                            "worker {} has an open claim for worker {}; commit or abort it first",
-                            lanes_.worker_.number, receiver_);
-}
-
 // --- whole frames
 
 Outcome Lane::send_copy(Destination& to, const WholeFrame& frame, WhenFull when_full) {
   if (is_row_claimed()) return Outcome::would_wait;
   close();
-  const bool may_queue = lanes_.holds_batches() && when_full == WhenFull::overflow;
-  if (!send_queued()) return may_queue ? queue_copy(to, frame) : Outcome::would_wait;
   const auto length = static_cast<uint32_t>(frame.bytes.size());
-  const transport::Claim place = claim(length, length);
+  const transport::Claim place = send_queued() ? claim(length, length) : transport::Claim();
+  std::unique_ptr<QueuedFrame> queued;
   if (place.bytes == 0) {
-    if (may_queue) return queue_copy(to, frame);
     if (!lanes_.holds_batches()) ring_->post();
-    return Outcome::would_wait;
+    if (!lanes_.holds_batches() || when_full == WhenFull::nowhere) return Outcome::would_wait;
+    const Outcome outcome = make_queued(to, FrameKind::data, length, queued);
+    if (outcome != Outcome::done) return outcome;
   }
-  std::memcpy(place.data, frame.bytes.data(), length);
+  std::memcpy(queued == nullptr ? place.data : queued->stored.memory, frame.bytes.data(), length);
   to.sent.add(frame.rows, frame.payload());
   count(lanes_.worker_.counters.rows_sent, frame.rows);
-  commit(length, place.data + wire::padded(length));
-  return Outcome::done;
-}
-
-Outcome Lane::queue_copy(Destination& to, const WholeFrame& frame) {
-  std::unique_ptr<QueuedFrame> queued;
-  const Outcome outcome = make_queued(to, FrameKind::data, frame.bytes.size(), queued);
-  if (outcome != Outcome::done) return outcome;
-  std::memcpy(queued->stored.memory, frame.bytes.data(), frame.bytes.size());
+  if (queued == nullptr) return commit(length, place.data + wire::padded(length)), Outcome::done;
   queued->row_count = frame.rows;
   queued->payload_bytes = frame.payload();
-  to.sent.add(frame.rows, frame.payload());
-  count(lanes_.worker_.counters.rows_sent, frame.rows);
   enqueue(std::move(queued));
   return Outcome::done;
 }
@@ -193,7 +183,7 @@ Outcome Lane::queue_copy(Destination& to, const WholeFrame& frame) {
 // --- rows too large for a frame
 
 Outcome Lane::prepare(Destination& to) {
-  if (is_row_claimed()) return fail_by_claim(to);
+  if (is_row_claimed()) return to.fail_by_claim();
   close();
   // One large row per ring at a time, or the queue would be a way around back-pressure.
   if (!send_queued() && !lanes_.holds_batches()) return blocked(to);
@@ -275,7 +265,7 @@ Outcome Lane::announce(Destination& to) {
 
 Outcome Lane::finish(Destination& to) {
   // Another shuffle's open claim on this ring: its frame cannot be closed now.
-  if (is_row_claimed()) return fail_by_claim(to);
+  if (is_row_claimed()) return to.fail_by_claim();
   close();
   if (!send_queued() && !lanes_.holds_batches()) return Outcome::would_wait;
   if (!to.announced_) {

@@ -67,6 +67,8 @@ class Destination {
   bool has_queued() const noexcept { return queued_ > 0; }
   /// OPEN is committed or queued.
   bool is_announced() const noexcept { return announced_; }
+  /// Answers failed: a row is being written in place.
+  Outcome fail_by_claim();
 
  private:
   friend class Lane;
@@ -130,8 +132,6 @@ class Lane {
   /// Copies a frame of `to`, which is announced, behind all that was sent before; nothing larger than a single row may need.
   /// would_wait: there is no room, and it was not queued; nothing is noted of that.
   Outcome send_copy(Destination& to, const WholeFrame& frame, WhenFull when_full);
-  /// Answers failed: a row is being written in place.
-  Outcome fail_by_claim(Destination& to);
   /// Commits a frame with the next bytes of a row of `row_bytes` bytes, of which `rest` has those that were not sent. False:
   /// there is no room.
   bool send_fragment(Destination& to, uint64_t row_bytes, PieceReader& rest);
@@ -176,7 +176,6 @@ class Lane {
   void open_frame(Destination& to, std::byte* begin, uint64_t bytes);
   void forget_frame() noexcept;
   void close_if_full(Destination& to, uint64_t next_bytes);
-  Outcome queue_copy(Destination& to, const WholeFrame& frame);
 
   Outcome announce(Destination& to);
   Outcome send_control(Destination& to, wire::FrameKind kind, const std::string& payload);

@@ -141,11 +141,11 @@ Outcome StageSender::attempt_claim(uint32_t receiver, size_t bytes, std::span<st
     return side_.fail(Code::wrong_state, "worker {} has an open claim; commit or abort it first",
                       shuffle_.worker().number);
   }
-  if (receiver >= target_count()) return fail_no_receiver(receiver);
+  if (receiver >= targets_.count()) return fail_no_receiver(receiver);
   if (const Outcome outcome = check_row("claim", bytes); outcome != Outcome::done) return outcome;
   if (done_or_stopped() == Outcome::stopped) return Outcome::stopped;
   Target& to = targets_[receiver];
-  const Destination& any = destinations_.front();
+  const Destination& any = targets_.receivers().front();
   const bool lies_apart = to.stopped() || any.lane.is_large(any, bytes);
   if (!lies_apart && !in_frame) {
     return to.make_room(static_cast<uint32_t>(stage_.framed_bytes(bytes)), WhenFull::overflow);

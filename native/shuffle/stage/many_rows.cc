@@ -264,7 +264,7 @@ Outcome ManyRows::refuse(const Fail& fail) noexcept {
   return Outcome::failed;
 }
 
-uint32_t ManyRows::receiver_count() const noexcept { return sender_.target_count(); }
+uint32_t ManyRows::receiver_count() const noexcept { return sender_.targets().count(); }
 
 const detail::SendKernels& ManyRows::kernels() {
   if (!kernels_) kernels_ = sender_.kernels();
@@ -290,7 +290,7 @@ Sent ManyRows::send(std::span<const std::byte> rows, size_t first, size_t count,
                     const uint32_t* receivers, Wait wait) noexcept {
   if (!have_fixed_width(rows, count)) return {first, Outcome::failed};
   RowsToReceivers block(receivers, rows, shuffle_.spec().row_bytes, kernels(), receiver_count(),
-                        sender_.cursors());
+                        sender_.targets().cursors());
   return send_in_blocks(block, first, count, wait);
 }
 
@@ -306,7 +306,7 @@ Sent ManyRows::send_by_key(std::span<const std::byte> rows, size_t first, size_t
             })};
   }
   RowsByKey block(key, hash, row_bytes, kernels(), rows, row_bytes, kernels(), receiver_count(),
-                  sender_.cursors());
+                  sender_.targets().cursors());
   return send_in_blocks(block, first, count, wait);
 }
 
@@ -322,7 +322,7 @@ Sent ManyRows::send(std::span<const std::byte> rows, const Offset* offsets, size
   }
   RowsByOffset<Offset> block(rows, offsets, receivers, first,
                              shuffle_.worker().settings.row_limit_bytes, receiver_count(),
-                             sender_.cursors(), sender_.frame_rows());
+                             sender_.targets().cursors(), sender_.targets().frame_rows());
   return send_in_blocks(block, first, count, wait);
 }
 template Sent ManyRows::send(std::span<const std::byte>, const uint32_t*, size_t, size_t,

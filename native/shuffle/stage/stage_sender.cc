@@ -39,58 +39,19 @@ StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& la
       wait_loop_(wait_loop),
       lanes_(lanes),
       stage_{shuffle, side_, std::move(format), slot},
+      targets_(shuffle, lanes, stage_, std::move(blocks)),
       claimed_(wait_loop, lanes),
-      many_(*this, shuffle, side_) {
-  make_targets(std::move(blocks));
-  everyone_.resize(target_count());
+      many_(*this, shuffle, side_),
+      everyone_(targets_.count()),
+      named_(targets_.count()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);
-  named_.resize(target_count());
-}
-
-// A receiver that is a target has the target's cursor. Of the others no row is written but by blocks, and by rows that
-// were claimed larger than they became.
-void StageSender::make_targets(GroupBlocks blocks) {
-  const ShuffleSpec& spec = shuffle_.spec();
-  const auto receiver_count = static_cast<uint32_t>(spec.receivers.size());
-  const auto group_count = static_cast<uint32_t>(spec.groups.size());
-  std::vector<uint32_t> cursor_of(receiver_count);
-  std::iota(cursor_of.begin(), cursor_of.end(), group_count);
-  std::vector<bool> is_receiver(group_count);
-  LoneMembers alone(receiver_count);
-  for (uint32_t g = 0; g < group_count; ++g) {
-    is_receiver[g] = alone.is_receiver(spec.groups[g]);
-    if (is_receiver[g]) cursor_of[spec.groups[g].front()] = g;
-  }
-  cursors_.resize(group_count + receiver_count);
-  frame_rows_.resize(cursors_.size());
-  destinations_.reserve(receiver_count);
-  for (uint32_t r = 0; r < receiver_count; ++r) {
-    destinations_.emplace_back(stage_, lanes_.to(spec.receivers[r], spec.stage),
-                               shuffle_.counts().sent(r), cursors_[cursor_of[r]],
-                               frame_rows_[cursor_of[r]]);
-  }
-  if (group_count == 0) {
-    for (Destination& to : destinations_) targets_.emplace_back(to);
-    return;
-  }
-  targets_.reserve(group_count);
-  for (uint32_t g = 0; g < group_count; ++g) {
-    if (is_receiver[g]) {
-      targets_.emplace_back(destinations_[spec.groups[g].front()]);
-      continue;
-    }
-    std::vector<Destination*> members;
-    for (const uint32_t member : spec.groups[g]) members.push_back(&destinations_[member]);
-    targets_.emplace_back(groups_.emplace_back(lanes_, stage_, std::move(members), blocks.take(),
-                                               cursors_[g], frame_rows_[g]));
-  }
 }
 
 StageSender::~StageSender() { abandon_frames(); }
 
 detail::SendKernels StageSender::kernels() const {
   return send_kernels(shuffle_.worker().settings.kernel_scatter, shuffle_.spec().row_bytes,
-                      target_count());
+                      targets_.count());
 }
 
 Status StageSender::send_as(std::string_view format) {
@@ -108,19 +69,17 @@ Outcome StageSender::enter() {
 
 Outcome StageSender::fail_no_receiver(uint32_t receiver) {
   return side_.fail(Code::invalid_argument, "stage {}: {} {} does not exist (0 … {})",
-                    shuffle_.spec().stage, shuffle_.spec().groups.empty() ? "receiver" : "group",
-                    receiver, target_count() - 1);
+                    shuffle_.spec().stage, targets_.noun(), receiver, targets_.count() - 1);
 }
 
 // That all exist, and each is named once.
 Outcome StageSender::check_receivers(std::span<const uint32_t> receivers) {
   ++multicasts_;
   for (const uint32_t receiver : receivers) {
-    if (receiver >= target_count()) return fail_no_receiver(receiver);
+    if (receiver >= targets_.count()) return fail_no_receiver(receiver);
     if (std::exchange(named_[receiver], multicasts_) == multicasts_) {
       return side_.fail(Code::invalid_argument, "stage {}: {} {} is named twice",
-                        shuffle_.spec().stage,
-                        shuffle_.spec().groups.empty() ? "receiver" : "group", receiver);
+                        shuffle_.spec().stage, targets_.noun(), receiver);
     }
   }
   return Outcome::done;
@@ -169,27 +128,6 @@ Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPie
   return wait_loop_.operate(side_, attempt, wait);
 }
 
-// First those that are groups, or first those that are not. Answers what `each` does, if that is not done.
-template <typename Each>
-Outcome StageSender::for_each(std::span<const uint32_t> receivers, bool groups_first,
-                              const Each& each) {
-  if (groups_.empty()) [[likely]] {
-    for (const uint32_t receiver : receivers) {
-      if (const Outcome outcome = each(targets_[receiver]); outcome != Outcome::done)
-        return outcome;
-    }
-    return Outcome::done;
-  }
-  for (const bool groups : {groups_first, !groups_first}) {
-    for (const uint32_t receiver : receivers) {
-      if ((targets_[receiver].group() != nullptr) != groups) continue;
-      if (const Outcome outcome = each(targets_[receiver]); outcome != Outcome::done)
-        return outcome;
-    }
-  }
-  return Outcome::done;
-}
-
 // `to_cut`: what a large row becomes that may be cut straight from where it lies; null: it may not.
 Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
                                        WhenFull when_full, LargeRow* to_cut) {
@@ -199,7 +137,7 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
     return side_.fail(fault.of_query(shuffle_.query()->id).of_stage(shuffle_.spec().stage));
   if (const Outcome outcome = check_row("row", row.bytes()); outcome != Outcome::done)
     return outcome;
-  const Destination& first = destinations_.front();
+  const Destination& first = targets_.receivers().front();
   const bool large = first.lane.is_large(first, row.bytes());
   const bool is_cut = large && to_cut != nullptr && !receivers.empty() && !lanes_.holds_batches();
   const auto bytes = static_cast<uint32_t>(large ? 0 : stage_.framed_bytes(row.bytes()));
@@ -211,7 +149,8 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
            : large          ? prepare_large(target, is_cut)
                             : target.make_room(bytes, when_full);
   };
-  if (const Outcome outcome = for_each(receivers, true, make_room); outcome != Outcome::done)
+  if (const Outcome outcome = targets_.for_each(receivers, true, make_room);
+      outcome != Outcome::done)
     return outcome;
   if (large) return multicast_large(receivers, row, is_cut ? to_cut : nullptr);
   const auto write = [&](Target& target) {
@@ -222,7 +161,7 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
     }
     return Outcome::done;
   };
-  (void)for_each(receivers, false, write);
+  (void)targets_.for_each(receivers, false, write);
   return done_or_stopped();
 }
 
@@ -241,7 +180,7 @@ Outcome StageSender::prepare_large(Target& target, bool is_cut) {
 // would_wait: it is begun to be cut, if it may be.
 Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
                                      LargeRow* to_cut) {
-  std::vector<Destination*> members = members_of(receivers);
+  std::vector<Destination*> members = targets_.members_of(receivers);
   const bool is_cut = to_cut != nullptr && !members.empty();
   // All copies before the first is queued: to all or to none.
   std::vector<std::unique_ptr<QueuedFrame>> copies;
@@ -263,32 +202,21 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const 
   return is_cut ? Outcome::would_wait : done_or_stopped();
 }
 
-// Those who get a large row, one of several groups as often.
-std::vector<Destination*> StageSender::members_of(std::span<const uint32_t> receivers) {
-  std::vector<Destination*> members;
-  for (const uint32_t receiver : receivers) {
-    for (Destination* const to : targets_[receiver].members()) {
-      if (!to->stopped) members.push_back(to);
-    }
-  }
-  return members;
-}
-
 // The inlined path cannot get past a receiver that has stopped; this one skips it.
 size_t StageSender::broadcast_past_stopped(std::span<const std::byte> rows) noexcept {
-  if (stopped_count_ == 0 || rows.empty()) return 0;
+  if (!targets_.any_stopped() || rows.empty()) return 0;
   const uint32_t row_bytes = shuffle_.spec().row_bytes;
   size_t fitting = rows.size() / row_bytes;
-  for (uint32_t t = 0; t < target_count(); ++t) {
-    const auto room = static_cast<size_t>(cursors_[t].end - cursors_[t].at);
+  for (uint32_t t = 0; t < targets_.count(); ++t) {
+    const auto room = static_cast<size_t>(targets_.cursors()[t].end - targets_.cursors()[t].at);
     if (!targets_[t].stopped()) fitting = std::min(fitting, room / row_bytes);
   }
-  for (uint32_t t = 0; t < target_count(); ++t) {
+  for (uint32_t t = 0; t < targets_.count(); ++t) {
     if (targets_[t].stopped()) {
       count(shuffle_.worker().counters.rows_dropped, fitting * targets_[t].stopped_members());
     } else if (fitting > 0) {
-      std::memcpy(cursors_[t].at, rows.data(), fitting * row_bytes);
-      cursors_[t].at += fitting * row_bytes;
+      std::memcpy(targets_.cursors()[t].at, rows.data(), fitting * row_bytes);
+      targets_.cursors()[t].at += fitting * row_bytes;
     }
   }
   return fitting;
@@ -317,9 +245,10 @@ Outcome StageSender::attempt_finish() {
     return side_.fail(Code::wrong_state, "stage {}: finish with an open claim",
                       shuffle_.spec().stage);
   finish_called_ = true;
-  bool all = true;
-  if (const Outcome outcome = send_blocks(all); outcome != Outcome::done) return outcome;
-  for (Destination& to : destinations_) {
+  const Outcome sent = targets_.send_blocks();
+  if (sent != Outcome::done && sent != Outcome::would_wait) return sent;
+  bool all = sent == Outcome::done;
+  for (Destination& to : targets_.receivers()) {
     if (to.finished || to.owed_blocks > 0) continue;
     const Outcome outcome = to.lane.finish(to);
     if (outcome == Outcome::would_wait) {
@@ -337,18 +266,8 @@ Outcome StageSender::attempt_finish() {
   return Outcome::done;
 }
 
-// Those behind which FINISH comes. A member for which there is room need not wait for the others.
-Outcome StageSender::send_blocks(bool& all) {
-  for (Group& group : groups_) {
-    const Outcome outcome = group.send_block(WhenFull::overflow);
-    all &= outcome == Outcome::done;
-    if (outcome != Outcome::done && outcome != Outcome::would_wait) return outcome;
-  }
-  return Outcome::done;
-}
-
 bool StageSender::has_queued() const noexcept {
-  return std::ranges::any_of(destinations_, &Destination::has_queued);
+  return std::ranges::any_of(targets_.receivers(), &Destination::has_queued);
 }
 
 void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
@@ -356,40 +275,29 @@ void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
   for (const uint32_t worker : workers) {
     const auto found = std::find(receivers.begin(), receivers.end(), worker);
     if (found == receivers.end()) continue;
-    Destination& to = destinations_[static_cast<size_t>(found - receivers.begin())];
+    Destination& to = targets_.receivers()[static_cast<size_t>(found - receivers.begin())];
     if (!to.stopped) stop(to);
   }
 }
 
 void StageSender::stop(Destination& to) {
-  to.stopped = true;
-  for (Target& target : targets_) {
-    const bool was_stopped = target.group() != nullptr && target.stopped();
-    if (target.group() != nullptr) target.group()->member_stopped(to);
-    const bool is_of_it = target.group() != nullptr || target.members().front() == &to;
-    if (!was_stopped && is_of_it && target.stopped()) ++stopped_count_;
-  }
+  targets_.stop(to);
   if (claimed_.is_of(to)) return;  // settled by commit or abort
   count(shuffle_.worker().counters.rows_dropped, to.lane.drop_open(to));
   to.lane.drop_queued(to, true);
 }
 
 void StageSender::drop_rows() {
-  for (Destination& to : destinations_) {
+  for (Destination& to : targets_.receivers()) {
     if (!claimed_.is_of(to) || claimed_.is_apart()) to.lane.drop_open(to);
     to.lane.drop_queued(to, false);
   }
-  for (Group& group : groups_) {
+  for (Group& group : targets_.groups()) {
     if (!claimed_.is_of(group) || claimed_.is_apart()) group.drop();
   }
 }
 
-void StageSender::abandon_frames() noexcept {
-  for (Destination& to : destinations_) to.lane.drop_open(to);
-  if (groups_.empty()) return;
-  for (Group& group : groups_) group.abandon();
-  lanes_.unlist_groups();
-}
+void StageSender::abandon_frames() noexcept { targets_.abandon(); }
 
 }  // namespace faro::shuffle
 

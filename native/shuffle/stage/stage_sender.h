@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,7 +10,6 @@
 #include "faro/outcome.h"
 #include "faro/shuffle.h"
 #include "shuffle/operation/shuffle_context.h"
-#include "shuffle/send/group.h"
 #include "shuffle/send/group_blocks.h"
 #include "shuffle/send/lane.h"
 #include "shuffle/send/lanes.h"
@@ -19,7 +17,7 @@
 #include "shuffle/stage/claimed_row.h"
 #include "shuffle/stage/large_row.h"
 #include "shuffle/stage/many_rows.h"
-#include "shuffle/stage/target.h"
+#include "shuffle/stage/targets.h"
 #include "shuffle/stage/wait_loop.h"
 
 namespace faro::shuffle {
@@ -67,10 +65,7 @@ class StageSender {
   /// What the rows are that this worker sends from its next OPEN on. Errors: as ShuffleContext::name_format.
   Status send_as(std::string_view format);
 
-  uint32_t target_count() const noexcept { return static_cast<uint32_t>(targets_.size()); }
-  /// Where the inlined paths write, by target, and how many rows with a length each they have written.
-  detail::FrameCursor* cursors() noexcept { return cursors_.data(); }
-  uint32_t* frame_rows() noexcept { return frame_rows_.data(); }
+  Targets& targets() noexcept { return targets_; }
   /// The loops for rows of its fixed width (setting kernel.scatter).
   detail::SendKernels kernels() const;
 
@@ -90,24 +85,19 @@ class StageSender {
   void abandon_frames() noexcept;
 
  private:
-  void make_targets(GroupBlocks blocks);
   Outcome check_row(std::string_view what, size_t bytes);
   Outcome check_receivers(std::span<const uint32_t> receivers);
   Outcome fail_no_receiver(uint32_t receiver);
   Outcome attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
                             WhenFull when_full, LargeRow* to_cut);
-  template <typename Each>
-  Outcome for_each(std::span<const uint32_t> receivers, bool groups_first, const Each& each);
   Outcome prepare_large(Target& target, bool is_cut);
-  std::vector<Destination*> members_of(std::span<const uint32_t> receivers);
   Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
                           LargeRow* to_cut);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool in_frame);
   Outcome attempt_finish();
-  Outcome send_blocks(bool& all);
   void stop(Destination& to);
   Outcome done_or_stopped() const noexcept {
-    return stopped_count_ == target_count() ? Outcome::stopped : Outcome::done;
+    return targets_.all_stopped() ? Outcome::stopped : Outcome::done;
   }
 
   ShuffleContext& shuffle_;
@@ -115,18 +105,12 @@ class StageSender {
   WaitLoop& wait_loop_;
   Lanes& lanes_;
   SentStage stage_;
-  std::vector<detail::FrameCursor>
-      cursors_;                       // by target; behind them those of receivers that are none
-  std::vector<uint32_t> frame_rows_;  // in the same order
-  std::vector<Destination> destinations_;  // by receiver
-  std::deque<Group> groups_;               // of several receivers
-  std::vector<Target> targets_;
+  Targets targets_;
   ClaimedRow claimed_;
   ManyRows many_;
   std::vector<uint32_t> everyone_;  // all targets
   std::vector<uint64_t> named_;     // by target: the number of the last multicast that named it
   uint64_t multicasts_ = 0;
-  uint32_t stopped_count_ = 0;  // targets that have stopped
   bool finish_called_ = false;
   bool finish_done_ = false;
 };

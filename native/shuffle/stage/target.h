@@ -41,7 +41,7 @@ class Target {
     return group_ != nullptr ? group_->stage() : receiver_->stage;
   }
 
-  /// As those of Lane.
+  /// They do what those of Lane do.
   Outcome make_room(uint32_t bytes, WhenFull when_full) {
     return group_ != nullptr ? group_->make_room(bytes, when_full)
                              : receiver_->lane.make_room(*receiver_, bytes, when_full);
