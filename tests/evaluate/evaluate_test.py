@@ -68,6 +68,23 @@ class Reading(unittest.TestCase):
         self.assertEqual(results[1][1].values, {"send_cpu_ns_per_row": 2, "receive_cpu_ns_per_row": 4})
         self.assertFalse(results[0][1].verified)
 
+    def test_reads_all_ways_of_groups_of_one_run(self):
+        way = {"send_ns": 2.0, "receive_ns": 1.5, "rows_per_frame": 81.0}
+        output = json.dumps({"verified": True, "ways": {name: way for name in CONTESTANTS["group-ways"].ways}})
+        results = CONTESTANTS["group-ways"].results("groups", {"row_bytes": 8}, output)
+        self.assertEqual([result.contestant for _, result in results][:2], ["group-one_group", "group-overlap"])
+        self.assertEqual(results[1][1].values, {"cpu_ns_per_copy": 3.5, "send_cpu_ns_per_copy": 2.0, "rows_per_frame": 81.0})
+
+    def test_groups_that_overlap_are_judged_beside_one_and_beside_two_apart(self):
+        at = {"part": "groups", "row_bytes": 8}
+        ways = [
+            measured("group-one_group", 0, at, cpu_ns_per_copy=1.0, rows_per_frame=100.0),
+            measured("group-apart", 0, at, cpu_ns_per_copy=1.4, rows_per_frame=100.0),
+            measured("group-overlap", 0, at, cpu_ns_per_copy=1.5, rows_per_frame=100.0),
+        ]
+        goals = [one for one in GOALS if one.experiment == "multiplexer" and one.place == at and one.value != "send_cpu_ns_per_copy"]
+        self.assertEqual([goal.judged(Measurements(ways)).verdict for goal in goals], ["no", "yes", "yes"])
+
     def test_a_secret_is_given_to_those_who_are_to_have_one(self):
         for secret, length in (("yes", 64), ("no", 0)):
             command = CONTESTANTS["tcp"].command("connect", {**TWO_STAGE, "secret": secret})

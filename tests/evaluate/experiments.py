@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from aeron import Aeron
 from contestant import Contestant
 from copying import Copying
-from faro import Faro, RowWays
+from faro import Faro, GroupWays, RowWays
 from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
@@ -28,6 +28,7 @@ CONTESTANTS: dict[str, Contestant] = {
         Faro("plain-loop", "a loop written by hand for this job"),
         Faro("copies", "making, hashing and copying the rows alone"),
         RowWays("row-ways", "ways to send rows"),
+        GroupWays("group-ways", "rows to groups of receivers"),
         FaroJava("java-shm", "Faro in Java over shared memory", "shm"),
         FaroJava("java-shm-one", "Faro in Java row by row", "shm", "one"),
         FaroJava("java-shm-codec", "Faro in Java by a codec", "shm", "codec"),
@@ -107,6 +108,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _queries_tpch(quick),
         _peers(two_stage),
         _figures(quick, two_stage),
+        _multiplexer(quick),
         _python(quick),
         _flink(quick),
         _flink_jobs(quick),
@@ -302,6 +304,21 @@ def _figures(quick: bool, rows: dict) -> Experiment:
         "on one processor; rows of every width that is compiled, 160 MB of them, and of 64 KiB and 1 MiB, 800 MB; on all processors 4 × 2 and 8 × 1; rows with a length each; "
         "rows whose width is given at run time, one at a time and many, beside those of a compiled type; what a session of 8 nodes takes while "
         "it waits for nothing; and connecting, without and with a secret. The goals above have what is wanted of each.",
+    )  # fmt: skip
+
+
+def _multiplexer(quick: bool) -> Experiment:
+    volume = 1_600_000 if quick else 160_000_000
+    places = [
+        {"part": "groups", "row_bytes": row_bytes, "rows": volume // row_bytes, "rounds": 2 if quick else 21}
+        for row_bytes in ((8,) if quick else (8, 16, 100))
+    ]
+    return Experiment(
+        "multiplexer", "groups", _points(("group-ways",), *places), laps=3, pinned=True,
+        title="What the multiplexer of HyPer's paper has, in Faro",
+        method="Groups: one worker sends each row to two of the workers of its node, one after the other to two groups, or always to "
+        "one, or by a broadcast to both without a group; one thread has all workers. CPU time is that per row and copy, sent and "
+        "received; each ring gets a copy, for rings mirror bytes.",
     )  # fmt: skip
 
 

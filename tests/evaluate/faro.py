@@ -88,4 +88,31 @@ class RowWays(Contestant):
         ]
 
 
-LABELS = {f"row-{way}": text for way, text in RowWays.ways.items()}
+class GroupWays(Contestant):
+    """Rows to groups of receivers, in turns within one run of `faro-lab bench groups`: each way is a contestant."""
+
+    product = "Faro"
+    needs = {FARO_LAB: "./run build"}
+    version_command = (FARO_LAB, "--version")
+    ways = {
+        "one_group": "one group of two", "overlap": "two groups that share a receiver", "apart": "two groups that share none",
+        "broadcast": "no group, each row by a broadcast",
+    }  # fmt: skip
+
+    def command(self, workload: str, parameters: dict) -> Command:
+        flags = ["--row-bytes", parameters["row_bytes"], "--rows", parameters["rows"], "--repetitions", parameters["rounds"]]
+        return Command([FARO_LAB, "bench", "groups", *flags, "--json"])
+
+    def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
+        report = json.loads(output)
+
+        def values(way: dict) -> dict:
+            both = way["send_ns"] + way["receive_ns"]
+            return {"cpu_ns_per_copy": both, "send_cpu_ns_per_copy": way["send_ns"], "rows_per_frame": way["rows_per_frame"]}
+
+        return [
+            (parameters, Result(values(report["ways"][way]), report["verified"], contestant=f"group-{way}")) for way in self.ways
+        ]
+
+
+LABELS = {f"row-{way}": text for way, text in RowWays.ways.items()} | {f"group-{way}": text for way, text in GroupWays.ways.items()}

@@ -235,6 +235,13 @@ def _figures(ms: Measurements):
     yield losses(found, "tuned sockets over TCP, by CPU time")
 
 
+def _multiplexer(ms: Measurements):
+    for row_bytes in ms.parameter_values("row_bytes"):
+        where = f" (rows of {row_bytes} bytes)"
+        others = ("group-one_group", "group-apart", "group-broadcast")
+        yield against(ms, "cpu_ns_per_copy", "CPU time", "group-overlap", others, where, row_bytes=row_bytes)
+
+
 def _python(ms: Measurements):
     for value, what in (("seconds", "time"), ("cpu_seconds", "CPU time")):
         for faro in ("python-shm", "python-tcp", "python-shm-256", "python-tcp-256"):
@@ -316,6 +323,7 @@ _PARAGRAPHS = {
     "queries-tpch": _queries,
     "peers": _peers,
     "figures": _figures,
+    "multiplexer": _multiplexer,
     "python": _python,
     "flink": _flink,
     "flink-jobs": _flink_jobs,

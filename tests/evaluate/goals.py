@@ -311,6 +311,17 @@ def _of_figures():
         yield Authentication(f"authentication of one link, of 2 × 2, {carrier}", name, carrier, 5)
 
 
+def _of_multiplexer():
+    for row_bytes in (8, 16, 100):
+        at = {"part": "groups", "row_bytes": row_bytes}
+        text = f"rows of {row_bytes} bytes to two groups that share a receiver"
+        for what, value in (("CPU per row and copy", "cpu_ns_per_copy"), ("sending alone", "send_cpu_ns_per_copy")):
+            for other, words in (("one_group", "one group"), ("apart", "two that share none")):
+                yield Beside(f"{text}: {what} against {words}", "multiplexer", value, "group-overlap", f"group-{other}", at, 1.1)
+        what = f"{text}: rows per frame against one group"
+        yield Beside(what, "multiplexer", "rows_per_frame", "group-overlap", "group-one_group", at, 0.99, at_least=True)
+
+
 def _of_python():
     for value, name in (("bytes_per_second", "bytes per second"), ("bytes_per_cpu_second", "bytes per second of CPU")):
         for faro, other, bound in (("shm", "flight", 1.5), ("shm", "pickle", 2), ("tcp", "flight", 1)):
@@ -330,6 +341,7 @@ GOALS = (
     Goal("Less CPU time than MPI Isend on shared memory", "peers", "cpu_ns_per_hop", "shm", "mpi-isend", 1.3),
     Goal("Faster than Aeron IPC carrying the same frames from Java", "peers", "seconds", "java-shm", "aeron-ipc", 1.3),
     *_of_figures(),
+    *_of_multiplexer(),
     *_of_python(),
     *_of_queries("queries", "TPC-C", TPCC),
     *_of_queries("queries-tpch", "TPC-H", TPCH),

@@ -201,6 +201,15 @@ def _bars_of_figures(ms: Measurements):
     return _bars(Measurements([one for one in ms.all if one.parameters["part"] == "pinned" or is_java(one.contestant)]))
 
 
+def _groups_by_width(ms: Measurements):
+    def draw(axes, value, scale, _):
+        _lines(axes, ms, value, scale, "row_bytes")
+        _from_zero(axes)
+
+    values = (("cpu_ns_per_copy", 1, "CPU ns per row and copy"), ("rows_per_frame", 1, "rows per frame"))
+    return _grid(("groups",), "{}", "width of a row", values, draw, width=4, height=2.6)
+
+
 def _bars_of_python(ms: Measurements):
     return _bars(ms, (("cpu_seconds", 1, "CPU seconds of both processes"), ("seconds", 1, "seconds")))
 
@@ -314,6 +323,7 @@ _PICTURES = {
     "queries-tpch": _queries_side_by_side,
     "peers": _bars,
     "figures": _bars_of_figures,
+    "multiplexer": _groups_by_width,
     "python": _bars_of_python,
     "flink": _flink,
     "flink-jobs": _flink_jobs,
