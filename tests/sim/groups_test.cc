@@ -689,6 +689,33 @@ TEST_F(GroupsOfReceivers, that_are_closed_with_rows_in_their_blocks_cancel_the_q
   expect_nothing_charged();
 }
 
+// The part fails, which closes the shuffle and leaves it to its handle.
+TEST_F(GroupsOfReceivers, give_their_blocks_back_though_a_handle_lives_on) {
+  start(2);
+  cluster_->spawn(0, 0, [&] {
+    Worker& worker = cluster_->session(0).worker(0);
+    Shuffle shuffle = open_as(worker, spec(0, {{0, 1}}));
+    send_rows_to(shuffle, 0, 3);
+    EXPECT_EQ(metrics(0).overflow_memory_bytes, kCharged);
+    EXPECT_EQ(worker.end_query(query_, Status(Code::internal_error, "it has thrown")),
+              Outcome::failed);
+    EXPECT_EQ(metrics(0).overflow_memory_bytes, 0u);
+    EXPECT_EQ(shuffle.sender().status().code(), Code::closed);
+  });
+  for (const uint32_t node : {1, 2}) {
+    spawn(
+        node,
+        [&](Worker& worker) {
+          Shuffle shuffle = open_as(worker, spec(0));
+          Batch batch;
+          EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
+          shuffle.close();
+        },
+        Outcome::failed);
+  }
+  run();
+}
+
 // --- what is refused
 
 TEST_F(GroupsOfReceivers, that_are_none_are_refused_with_their_number_and_the_limit) {
