@@ -444,6 +444,27 @@ Status check_verbs_path(const Settings& settings) {
   return invalid("verbs.service_level = {} is no number from 0 to 15", level);
 }
 
+// A lane to a node has a stream for each of the node's workers and each shuffle that its sender has open. Their numbers have 16 bits.
+Status check_lane_ends(const Settings& settings) {
+  FARO_RETURN_IF_ERROR(check_choice("lane.ends", settings.lane_ends, {"workers", "node"}));
+  if (!settings.lanes_end_at_nodes()) return Status::Ok();
+  if (settings.verbs_queue_pairs == "lane") {
+    return invalid(
+        "verbs.queue_pairs = lane with lane.ends = {}: a lane to a node has no lane in the "
+        "opposite "
+        "direction; choose link or worker",
+        settings.lane_ends);
+  }
+  constexpr uint64_t kStreams = uint64_t{UINT16_MAX} + 1;
+  for (const uint32_t workers : settings.workers_per_node) {
+    if (workers * settings.shuffle_limit <= kStreams) continue;
+    return invalid(
+        "shuffle.limit = {} with lane.ends = {}: it is at most {} for cluster.workers = {}",
+        settings.shuffle_limit, settings.lane_ends, kStreams / workers, workers);
+  }
+  return Status::Ok();
+}
+
 // All that is not about the nodes of a cluster.
 Status check_others(const Settings& settings) {
   if (!settings.listen.empty())
@@ -501,6 +522,7 @@ Result<Settings> Settings::resolve(const Config& config) {
   Settings settings = read(config);
   FARO_RETURN_IF_ERROR(check_cluster(config, settings));
   FARO_RETURN_IF_ERROR(check_others(settings));
+  FARO_RETURN_IF_ERROR(check_lane_ends(settings));
   return settings;
 }
 

@@ -31,6 +31,8 @@ class FixedArray {
     return made;
   }
   size_t size() const noexcept { return size_; }
+  T* begin() noexcept { return memory_; }
+  T* end() noexcept { return memory_ + size_; }
   T& operator[](size_t index) noexcept { return memory_[index]; }
   const T& operator[](size_t index) const noexcept { return memory_[index]; }
 

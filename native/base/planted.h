@@ -28,6 +28,14 @@ enum class Plant : uint8_t {
   drained_too_early,  // a node lets go of a drained one without having heard that the others have no query left that needs it
   silence_unnoticed,  // a data connection goes dark, and nobody looks what comes over it
   mended_for_ever,    // a link over which nothing gets further is mended again and again
+  last_look_left_out,  // at a node's end: who gives the right back does not look whether somebody else had wanted it
+  release_untried,  // there: who releases a frame leaves that to whoever looks next
+  full_for_ever,  // there: frames of a full ring were moved to overflow, and nobody looks what waited behind them
+  rung_does_not_look,  // there: a worker that was rung goes its way
+  finished_too_early,  // with delivery to nodes: FINISH counts as it comes, not when all rows before it are handed out
+  first_stop_believed,       // there: a sender stops for a node of which one worker has stopped
+  left_unnoticed,            // there: what one worker takes no more of waits for it
+  not_passed_on,             // there: who was woken for a row that it does not take wakes no other
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

@@ -13,6 +13,7 @@
 #include "session/resources.h"
 #include "session/topology.h"
 #include "shuffle/receive/inbox.h"
+#include "shuffle/receive/node_ring.h"
 #include "shuffle/receive/received_frames.h"
 #include "shuffle/send/group_blocks.h"
 #include "shuffle/send/lane.h"
@@ -36,12 +37,15 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   NodePlan plan;
   const uint64_t workers = settings.workers_per_node[node];
   uint64_t all_workers = 0;
-  uint32_t ready_groups = 0;  // per worker
+  uint32_t ready_groups = 0;  // of each ready set
   for (uint32_t peer = 0; peer < settings.node_count(); ++peer) {
     all_workers += settings.workers_per_node[peer];
     const ring::Layout outgoing = session::rings_between(settings, node, peer);
     const ring::Layout incoming = session::rings_between(settings, peer, node);
     plan.state_bytes += session::lane_state_bytes(settings, outgoing, incoming);
+    if (settings.lanes_end_at_nodes())
+      plan.shuffle_bytes +=
+          settings.shuffle_limit * workers * incoming.ring_count() * sizes.per_stream;
     plan.frame_bytes += incoming.ring_count() * ring::Consumer::kTracked * sizes.per_frame;
     ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
                     ring::ReadySet::kRingsPerGroup;
@@ -66,14 +70,15 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
       add(tcp, plan.tcp);
     }
   }
-  plan.ready_bytes = workers * ring::ReadySet::bytes(ready_groups);
+  plan.ready_bytes =
+      session::ready_set_count(settings, workers) * ring::ReadySet::bytes(ready_groups);
   plan.doorbell_bytes = workers * sizeof(ring::DoorbellLine);
   counters::Shape counted;
   counted.node = node;
   counted.workers_per_node = settings.workers_per_node;
   counted.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
   plan.counter_bytes = counters::CounterFile::bytes(counted);
-  plan.shuffle_bytes =
+  plan.shuffle_bytes +=
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
   plan.frame_bytes += workers * shuffle::FramePool::kKept * sizes.per_frame;
   plan.overflow.memory_bytes = settings.overflow_memory_bytes;
@@ -98,6 +103,7 @@ StateSizes state_sizes_of_this_build() {
   sizes.per_receiver =
       sizeof(detail::FrameCursor) + sizeof(shuffle::Destination) + sizeof(shuffle::Target);
   sizes.per_sender = sizeof(shuffle::Inbox::SenderQueue);
+  sizes.per_stream = shuffle::NodeRing::kStreamBytes;
   sizes.per_frame = sizeof(shuffle::FrameNode) + shuffle::Overflow::kAllocatorBytes;
   return sizes;
 }

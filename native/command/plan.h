@@ -4,6 +4,7 @@
 // rings. With m nodes of n workers and B bytes per lane a node has (m-1)·n²·B of outgoing rings and
 // as much of incoming ones. Over tcp and verbs it holds both itself; over shm it holds only the incoming ones,
 // because an outgoing ring *is* the peer's incoming one. Its own workers have n²·B more between them.
+// With lane.ends = node a lane goes to a node: each n² above is an n.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,14 @@ struct PlanInput {
 struct StateSizes {
   uint64_t per_receiver = 0;  ///< of an open shuffle
   uint64_t per_sender = 0;
-  uint64_t per_frame = 0;  ///< that lies in an incoming ring
+  uint64_t per_frame = 0;   ///< that lies in an incoming ring
+  uint64_t per_stream = 0;  ///< of a ring that ends at the node
 };
 StateSizes state_sizes_of_this_build();
 
 /// The rings alone, without their headers and state.
 struct RingPlan {
-  uint64_t outgoing_bytes = 0;  ///< the (m-1)·n²·B of this page
+  uint64_t outgoing_bytes = 0;  ///< the (m-1)·n²·B, or (m-1)·n·B, of this page
   uint64_t incoming_bytes = 0;
   uint64_t local_bytes = 0;  ///< between the node's own workers
 

@@ -12,7 +12,7 @@ bool is_ring(uint32_t bytes) {
 }
 
 ring::Layout one_ring(uint32_t bytes) {
-  return {.sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = bytes};
+  return {.sender_workers = 1, .receiver_ends = 1, .rings_per_lane = 1, .ring_bytes = bytes};
 }
 
 uint64_t channel_bytes(const transport::Transport& transport, const ring::Layout& outgoing,

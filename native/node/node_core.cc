@@ -133,10 +133,12 @@ void NodeCore::start(const NodeEnvironment& environment) {
   queries_ = std::make_unique<shuffle::QueryTable>(std::move(shape), *this, timeouts);
   queries_->show_in(membership_->counters(), membership_->clock().now_ns());
   life_.begin(weak_from_this(), self.name);
+  if (membership_->node_ready_set() != nullptr)
+    node_end_ = std::make_unique<shuffle::NodeEnd>(*membership_, *queries_, overflow_);
   for (uint32_t w = 0; w < self.worker_count; ++w) {
     workers_.push_back(std::make_unique<shuffle::LocalWorker>(
         shuffle::WorkerContext::of(w, life_, *membership_, *queries_, overflow_, settings_),
-        ready_watch_, environment.make_waiter()));
+        node_end_.get(), ready_watch_, environment.make_waiter()));
   }
   close_waiter_ = environment.make_waiter();
   early_.end();
@@ -221,12 +223,14 @@ void NodeCore::on_number_free(uint32_t node) { events_.tell_removed(node); }
 void NodeCore::on_links_changed() {
   if (!early_.is_over()) return;
   alert_workers();
+  if (node_end_ != nullptr) node_end_->look();  // it keeps no link that is lost
   for (const auto& worker : workers_) worker->at_rest().let_go_of_lost_links();
 }
 
 void NodeCore::on_tick(base::Nanoseconds now) {
   if (!early_.is_over()) return;
   queries_->on_tick(now);
+  if (node_end_ != nullptr) node_end_->sweep_if_due();  // all workers may be idle
   nodes().on_tick();
   events_.tell_failed_queries();
   count_network(*membership_);
@@ -260,6 +264,7 @@ void NodeCore::look_soon() {
 }
 
 void NodeCore::alert_workers() {
+  if (node_end_ != nullptr) node_end_->sweep_later();
   for (const auto& worker : workers_) worker->ownership().alert();
 }
 

@@ -100,6 +100,7 @@ class NodeCore final : public session::Observer,
   SessionEvents events_;
   std::unique_ptr<session::Membership> membership_;
   std::unique_ptr<shuffle::QueryTable> queries_;
+  std::unique_ptr<shuffle::NodeEnd> node_end_;  // null: lanes end at workers
   ring::ReadyWatch ready_watch_;
   std::vector<std::unique_ptr<shuffle::LocalWorker>> workers_;
   std::unique_ptr<ring::Waiter> close_waiter_;

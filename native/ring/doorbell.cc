@@ -34,6 +34,15 @@ bool ring_for_frames(DoorbellLine& line) noexcept {
   return line.sleeping.load(std::memory_order_seq_cst) != kNotForFrames && ring_doorbell(line);
 }
 
+bool ring_one_for_frames(std::span<DoorbellLine* const> lines, uint32_t& turn) noexcept {
+  const auto count = static_cast<uint32_t>(lines.size());
+  const uint32_t first = turn++;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (ring_for_frames(*lines[(first + i) % count])) return true;
+  }
+  return false;
+}
+
 void Doorbell::sleep(base::Nanoseconds at_most) noexcept {
   timespec timeout;
   timeout.tv_sec = static_cast<time_t>(at_most / 1'000'000'000u);

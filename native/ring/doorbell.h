@@ -41,6 +41,11 @@ bool ring_doorbell(DoorbellLine& line) noexcept;
 /// whether it has woken the worker.
 bool ring_for_frames(DoorbellLine& line) noexcept;
 
+/// Wakes one of several workers that sleeps and is to be woken for frames, if there is one: any of them may take what was
+/// published, and each looks before it sleeps. `turn` is the caller's: where the search begins, which is another place each
+/// time. Publish first, as for ring_doorbell, whose threads and blocking it has. Returns whether it has woken one.
+bool ring_one_for_frames(std::span<DoorbellLine* const> lines, uint32_t& turn) noexcept;
+
 /// The sleeping side; one thread at a time.
 class Doorbell {
  public:

@@ -54,6 +54,9 @@ class ClusterMembership final : public Membership {
   ring::ReadySet& ready_set(uint32_t local_worker) override {
     return resources_.ready_set(local_worker);
   }
+  ring::ReadySet* node_ready_set() override {
+    return resources_.node_end() == nullptr ? nullptr : resources_.node_end()->ready;
+  }
   ring::DoorbellLine& doorbell(uint32_t local_worker) override {
     return resources_.doorbell(local_worker);
   }

@@ -34,6 +34,7 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
     context.incoming.ring_bytes = static_cast<uint32_t>(settings_.ring_bytes);
   }
   context.workers = resources_.workers();
+  context.node_end = resources_.node_end();
   context.ready_group = resources_.ready_groups(peer);
   context.reactor = &network_.reactor();
   context.liveness = settings_.liveness_timeout_ms * base::kMillisecond;

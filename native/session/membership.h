@@ -127,11 +127,13 @@ class Membership {
   virtual std::optional<uint32_t> next_counting(uint32_t from) const noexcept = 0;
   /// Increases whenever link(node) changes for some node. Threads: any; acquire.
   virtual uint64_t link_changes() const noexcept = 0;
-  /// First ready number at local worker w of the rings from `node` (see ring/ready_set.h): ring r
-  /// from there is marked as this + layout.index_at_receiver(r). The worker attaches to the link's
+  /// First ready number at local worker w, and at the node's end, of the rings from `node` (see ring/ready_set.h): ring r
+  /// from there is marked as this + layout.index_at_receiver(r). Whoever takes from them attaches to the link's
   /// own ready words itself (DataLink::attach_ready).
   virtual uint32_t first_ready(uint32_t node, uint32_t local_worker) const = 0;
   virtual ring::ReadySet& ready_set(uint32_t local_worker) = 0;
+  /// What is marked of rings that end at the node; null: all end at workers (lane.ends).
+  virtual ring::ReadySet* node_ready_set() = 0;
   virtual ring::DoorbellLine& doorbell(uint32_t local_worker) = 0;
 
   /// Rings from this node to `node`, and back.

@@ -22,21 +22,24 @@ uint32_t groups_of(const ring::Layout& rings) {
   return (rings.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
 }
 
-uint64_t lane_counter_bytes(const ring::Layout& rings) {
-  return rings.ring_count() *
-         (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
-}
-
 }  // namespace
+
+uint64_t ready_set_count(const base::Settings& settings, uint64_t workers) {
+  return workers + (settings.lanes_end_at_nodes() ? 1 : 0);
+}
 
 uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& outgoing,
                           const ring::Layout& incoming) {
-  const uint64_t tables =
-      uint64_t{incoming.receiver_workers} * groups_of(incoming) * ring::ReadySet::kRingsPerGroup;
-  return outgoing.ring_count() * kOutgoingLaneRingBytes +
-         incoming.ring_count() *
-             (kIncomingLaneRingBytes + settings.shuffle_limit * kLaneSlotBytes) +
-         tables * sizeof(void*);
+  const uint64_t workers = outgoing.sender_workers;
+  const uint64_t tables = workers * groups_of(incoming) * ring::ReadySet::kRingsPerGroup;
+  // Each worker has one for each sender, wherever rings end.
+  const uint64_t shares = workers * incoming.rings_of_receiver();
+  const uint64_t bytes =
+      outgoing.ring_count() * kOutgoingLaneRingBytes +
+      shares * (kIncomingLaneRingBytes + settings.shuffle_limit * kLaneSlotBytes) +
+      tables * sizeof(void*);
+  if (!settings.lanes_end_at_nodes()) return bytes;
+  return bytes + incoming.ring_count() * kNodeRingBytes + shares * kRingShareBytes;
 }
 
 void Resources::LinkNeed::add(const base::Settings& settings, const transport::Transport& transport,
@@ -65,7 +68,8 @@ uint64_t Resources::fixed_memory_bytes() const {
     if (node != topology_.self()) counters -= lane_bytes_on_demand(node);
   }
   return transport::shm::local_link_bytes(own) + lane_state_bytes(settings_, own, own) + counters +
-         (sizeof(ring::DoorbellLine) + ring::ReadySet::bytes(ready_groups())) * workers_.size();
+         sizeof(ring::DoorbellLine) * workers_.size() +
+         ring::ReadySet::bytes(ready_groups()) * ready_set_count(settings_, workers_.size());
 }
 
 uint32_t Resources::ready_groups() const {
@@ -82,7 +86,10 @@ uint32_t Resources::descriptors() const {
 }
 
 uint64_t Resources::lane_bytes_on_demand(uint32_t node) const {
-  return topology_.node(node).wanted_for_good ? 0 : lane_counter_bytes(topology_.outgoing(node));
+  if (topology_.node(node).wanted_for_good) return 0;
+  // One for each ring between two workers, wherever rings end.
+  return workers_.size() * topology_.node(node).worker_count * settings_.rings_per_lane *
+         (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
 }
 
 Status Resources::check(const links::Need& need) const {
@@ -172,6 +179,10 @@ void Resources::make_ready_sets() {
     ready_sets_.push_back(std::make_unique<ring::ReadySet>(groups));
     workers_[worker] = {ready_sets_.back().get(), &doorbells_.line(worker)};
   }
+  if (!topology_.lanes_end_at_nodes()) return;
+  node_ready_set_ = std::make_unique<ring::ReadySet>(groups);
+  for (const transport::WorkerEnd& worker : workers_) doorbell_lines_.push_back(worker.doorbell);
+  node_end_ = {node_ready_set_.get(), doorbell_lines_};
 }
 
 counters::Shape Resources::counter_shape() const {
@@ -248,14 +259,17 @@ void Resources::count_rings(uint32_t number, transport::DataLink& data) {
   const Node& node = topology_.node(number);
   const ring::Layout out = topology_.outgoing(number);
   const ring::Layout in = topology_.incoming(number);
-  for (uint32_t local = 0; !data.is_absent() && local < out.sender_workers; ++local) {
-    for (uint32_t remote = 0; remote < node.worker_count; ++remote) {
-      for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
-        const uint32_t worker = node.first_worker + remote;
-        data.outgoing(out.ring(local, remote, k)).count_in(counters_->outgoing(local, worker, k));
-        data.incoming(in.ring(remote, local, k)).count_in(counters_->incoming(local, worker, k));
-      }
-    }
+  if (data.is_absent()) return;
+  for (uint32_t ring = 0; ring < out.ring_count(); ++ring) {
+    const uint32_t worker = node.first_worker + out.receiver_of(ring);
+    data.outgoing(ring).count_in(
+        counters_->outgoing(out.sender_of(ring), worker, ring % out.rings_per_lane));
+  }
+  if (topology_.lanes_end_at_nodes()) return;  // the shares of workers count
+  for (uint32_t ring = 0; ring < in.ring_count(); ++ring) {
+    const uint32_t worker = node.first_worker + in.sender_of(ring);
+    data.incoming(ring).count_in(
+        counters_->incoming(in.receiver_of(ring), worker, ring % in.rings_per_lane));
   }
 }
 

@@ -29,6 +29,11 @@ namespace faro::session {
 inline constexpr uint64_t kOutgoingLaneRingBytes = 96;
 inline constexpr uint64_t kIncomingLaneRingBytes = 184;
 inline constexpr uint64_t kLaneSlotBytes = 16;  // of an incoming one, for each of shuffle.limit
+/// What the node has for each incoming ring that ends at it, and what for the share of each of its workers in it.
+inline constexpr uint64_t kNodeRingBytes = 11264;
+inline constexpr uint64_t kRingShareBytes = 40;
+/// Ready sets of a node: of its workers, and of the node where lanes end at it.
+uint64_t ready_set_count(const base::Settings& settings, uint64_t workers);
 /// What the workers of this node have for all rings of these layouts, with the tables by ready
 /// number.
 uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& outgoing,
@@ -66,7 +71,11 @@ class Resources {
   // --- what a link is made with; filled by allocate
 
   std::span<transport::WorkerEnd> workers() { return workers_; }
-  /// The first group at each local worker.
+  /// Where incoming rings end that end at the node; null: there are none.
+  const transport::ReceivingEnd* node_end() const {
+    return topology_.lanes_end_at_nodes() ? &node_end_ : nullptr;
+  }
+  /// The first group at each local worker, and at the node.
   std::span<const uint32_t> ready_groups(uint32_t node) const { return ready_groups_[node]; }
   transport::DoorbellMemory doorbell_memory() const { return doorbells_.memory(); }
 
@@ -116,6 +125,9 @@ class Resources {
   transport::shm::NodeDoorbells doorbells_;
   std::vector<std::unique_ptr<ring::ReadySet>> ready_sets_;
   std::vector<transport::WorkerEnd> workers_;
+  std::unique_ptr<ring::ReadySet> node_ready_set_;  // null: no rings end at the node
+  std::vector<ring::DoorbellLine*> doorbell_lines_;
+  transport::ReceivingEnd node_end_;
   std::vector<std::vector<uint32_t>> ready_groups_;  // by node: the first one at each local worker
   std::shared_ptr<transport::DataLink> local_link_;
   LinkNeed taken_;

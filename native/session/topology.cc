@@ -37,9 +37,9 @@ std::vector<uint32_t> Topology::default_workers() const {
 ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to) {
   ring::Layout rings;
   rings.sender_workers = settings.workers_per_node[from];
-  rings.receiver_workers = settings.workers_per_node[to];
+  rings.receiver_ends = settings.lanes_end_at_nodes() ? 1 : settings.workers_per_node[to];
   rings.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
-  const bool is_lone = rings.sender_workers == 1 && rings.receiver_workers == 1;
+  const bool is_lone = rings.sender_workers == 1 && settings.workers_per_node[to] == 1;
   rings.ring_bytes =
       static_cast<uint32_t>(is_lone ? settings.lone_ring_bytes : settings.ring_bytes);
   return rings;

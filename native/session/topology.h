@@ -27,7 +27,7 @@ const std::string& own_address(const base::Settings& settings);
 /// Its entry in cluster.nodes leaves the port to the system.
 bool has_any_port(const std::string& address);
 
-/// The rings from one node to another, or to itself. Those of a link whose peer does not offer wire::kLoneLanes have
+/// The rings from one node to another, or to itself: this alone says where they end (lane.ends). Those of a link whose peer does not offer wire::kLoneLanes have
 /// ring.bytes, whatever this says.
 ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to);
 
@@ -48,6 +48,7 @@ class Topology {
   /// Those of queries and shuffles for which none are named: all, if every node knows of all of them; else none.
   std::vector<uint32_t> default_workers() const;
 
+  bool lanes_end_at_nodes() const { return settings_.lanes_end_at_nodes(); }
   /// Rings from this node to `node`, and back.
   ring::Layout outgoing(uint32_t node) const { return rings_between(settings_, self_, node); }
   ring::Layout incoming(uint32_t node) const { return rings_between(settings_, node, self_); }

@@ -103,19 +103,31 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   ring::ReadySet& ready = membership.ready_set(worker_.local_index);
   const uint32_t first_group =
       membership.first_ready(node, worker_.local_index) / ring::ReadySet::kRingsPerGroup;
+  const std::shared_ptr<NodeLink> at_node = at_node_end(node, link);
   // The ready words of the old link, before its memory is freed.
   for (uint32_t ring = 0; ring < in.rings_of_receiver(); ring += ring::ReadySet::kRingsPerGroup)
     ready.clear_external(first_group + ring / ring::ReadySet::kRingsPerGroup);
-  for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+  for (uint32_t end = 0; end < out.receiver_ends; ++end) {
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
-      const size_t i = size_t{remote} * out.rings_per_lane + k;
-      to[i].bind(link->outgoing(out.ring(worker_.local_index, remote, k)), link->held());
+      Lane& lane = to[size_t{end} * out.rings_per_lane + k];
+      lane.bind(link->outgoing(out.ring(worker_.local_index, end, k)), link->held());
       if (!link->is_absent() || peer.wanted_for_good) {
-        to[i].count_in(
-            membership.counters().outgoing(worker_.local_index, peer.first_worker + remote, k));
+        lane.count_in(
+            membership.counters().outgoing(worker_.local_index, peer.first_worker + end, k));
       }
-      from[i].transport = &link->incoming(in.ring(remote, worker_.local_index, k));
-      from[i].slots.assign(link->is_absent() ? 0 : worker_.settings.shuffle_limit, Binding{});
+    }
+  }
+  for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
+    for (uint32_t k = 0; k < in.rings_per_lane; ++k) {
+      const uint32_t i = remote * in.rings_per_lane + k;
+      from[i].transport =
+          at_node != nullptr
+              ? static_cast<transport::Incoming*>(&at_node->share(i, worker_.local_index))
+              : &link->incoming(in.ring(remote, worker_.local_index, k));
+      // Where rings end at the node a worker takes slots as streams begin.
+      const bool has_slots = !link->is_absent() && at_node == nullptr;
+      from[i].slots.assign(has_slots ? worker_.settings.shuffle_limit : 0, Binding{});
+      from[i].slot_owners.clear();
       from[i].broken = false;
       if (link->is_absent() && from[i].link == nullptr) continue;  // nothing was counted yet
       counters::set(membership.counters()
@@ -124,9 +136,21 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
                     0);
     }
   }
-  link->attach_ready(ready, first_group, worker_.local_index);
+  // The node's end has the ready words of the link, and keeps the link for its shares.
+  std::shared_ptr<transport::DataLink> kept = link;
+  if (at_node != nullptr) {
+    kept = {at_node, link.get()};
+  } else {
+    link->attach_ready(ready, first_group, worker_.local_index);
+  }
   // Last: if there was no memory for something above, the next call does all of it again.
-  for (InRing& ring : from) ring.link = link;
+  for (InRing& ring : from) ring.link = kept;
+}
+
+std::shared_ptr<NodeLink> LinkLanes::at_node_end(uint32_t node,
+                                                 const std::shared_ptr<transport::DataLink>& link) {
+  NodeShare* const share = receive_side_.at_node();
+  return share != nullptr ? share->end().link(node, link) : nullptr;
 }
 
 // Whether the engine holds a batch, or has an open claim, in one of them. A claim in overflow does not lie in the ring, and stays

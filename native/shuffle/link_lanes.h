@@ -45,6 +45,9 @@ class LinkLanes {
   void count_rebound() noexcept { generation_ += std::exchange(rebound_, false) ? 1 : 0; }
   bool uses_rings(uint32_t node) noexcept;
   void bind(uint32_t node, const std::shared_ptr<transport::DataLink>& link);
+  /// Null: its rings end at the worker, or it is absent.
+  std::shared_ptr<NodeLink> at_node_end(uint32_t node,
+                                        const std::shared_ptr<transport::DataLink>& link);
 
   const WorkerContext& worker_;
   Lanes& lanes_;

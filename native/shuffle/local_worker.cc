@@ -24,17 +24,17 @@ Status part_failed(uint32_t worker, const Status& failure) {
 
 }  // namespace
 
-LocalWorker::LocalWorker(const WorkerContext& context, ring::ReadyWatch& ready_watch,
-                         std::unique_ptr<ring::Waiter> waiter)
+LocalWorker::LocalWorker(const WorkerContext& context, NodeEnd* node_end,
+                         ring::ReadyWatch& ready_watch, std::unique_ptr<ring::Waiter> waiter)
     : context_(context),
       operation_(context_),
       ownership_(context_, operation_, context_.membership.doorbell(local_index()),
                  [this] { return handle_alerts(); }),
-      receive_side_(context_, operation_),
+      receive_side_(context_, node_end, operation_),
       lanes_(context_, operation_, receive_side_),
       wait_loop_(ownership_, receive_side_, lanes_, context_.membership.doorbell(local_index()),
                  std::move(waiter)),
-      readiness_(ready_watch, wait_loop_.doorbell_line(), [this] { wait_loop_.woken(); }),
+      readiness_(ready_watch, wait_loop_.doorbell_line(), [this] { wait_loop_.woken_in_place(); }),
       link_lanes_(context_, lanes_, receive_side_),
       at_rest_(ownership_, link_lanes_, shuffles_),
       slots_(context_.settings.shuffle_limit) {
@@ -320,6 +320,12 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
       seen[worker] = true;
     }
   }
+  if (spec.delivery != Delivery::worker && !context_.settings.lanes_end_at_nodes()) {
+    return base::error(Code::invalid_argument,
+                       "stage {}: delivery = {} goes over lanes that end at nodes, but lane.ends = "
+                       "{}; set it to node on all nodes",
+                       spec.stage, to_string(spec.delivery), context_.settings.lane_ends);
+  }
   if (spec.row_bytes > context_.settings.row_limit_bytes) {
     return base::error(Code::invalid_argument,
                        "stage {}: row_bytes = {} is above row.limit_bytes = {}", spec.stage,
@@ -347,10 +353,11 @@ Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) 
 }
 
 // None where this worker sends nothing.
-Result<GroupBlocks> LocalWorker::allocate_blocks(const ShuffleSpec& spec, Query& query) {
+Result<GroupBlocks> LocalWorker::allocate_blocks(const ShuffleSpec& spec, uint32_t receiver_count,
+                                                 Query& query) {
   if (std::ranges::find(spec.senders, number()) == spec.senders.end()) return GroupBlocks();
   const uint32_t bytes = GroupBlocks::block_bytes(context_.settings.ring_bytes);
-  return GroupBlocks::allocate(spec, context_.overflow, query.usage, bytes);
+  return GroupBlocks::allocate(spec, receiver_count, context_.overflow, query.usage, bytes);
 }
 
 Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
@@ -362,8 +369,9 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
     if (workers->empty()) *workers = query->declared_workers();
   }
   sweep();
-  // `replicate`, which sends to all by itself, is refused with groups here.
-  FARO_RETURN_IF_ERROR(GroupBlocks::check(spec));
+  LogicalReceivers receivers = LogicalReceivers::of(
+      spec, [&](uint32_t worker) { return context_.queries.node_of_worker(worker); });
+  FARO_RETURN_IF_ERROR(GroupBlocks::check(spec, receivers.count()));
   FARO_RETURN_IF_ERROR(check_unopened(spec, *query));
   FARO_RETURN_IF_ERROR(link_lanes_.check(spec));
   if (shuffles_.size() >= slots_.size()) {
@@ -372,7 +380,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   }
   const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
   const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
-  FARO_ASSIGN_OR_RETURN(GroupBlocks blocks, allocate_blocks(spec, *query));
+  FARO_ASSIGN_OR_RETURN(GroupBlocks blocks, allocate_blocks(spec, receivers.count(), *query));
   Inboxes& inboxes = receive_side_.inboxes();
   Inbox* inbox = receives ? inboxes.find(spec.query, spec.stage) : nullptr;
   StageLists lists = StageLists::of(spec);
@@ -383,11 +391,13 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   const uint32_t stage = spec.stage;
   const bool has_heard = inbox != nullptr;
   if (receives && !has_heard) inbox = &inboxes.add(query, stage, context_.membership.node());
-  const auto counts = std::make_shared<ShuffleCounts>(spec, number(), sends,
+  const auto counts = std::make_shared<ShuffleCounts>(spec, number(), sends ? receivers.count() : 0,
                                                       receives ? inbox->received() : nullptr);
+  if (receives && spec.delivery != Delivery::worker)
+    (void)query->node_stages.of(stage, context_.own_node().worker_count);
   query->shuffles.add(counts);
   auto shuffle = std::make_unique<OpenShuffle>(*this, ownership_, query, std::move(spec),
-                                               std::move(lists), counts);
+                                               std::move(lists), std::move(receivers), counts);
   if (receives) {
     if (has_heard) context_.queries.remove_unopened(*query, number(), stage);
     inbox->lists = shuffle->lists();

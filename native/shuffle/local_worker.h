@@ -31,8 +31,8 @@ namespace faro::shuffle {
 /// is not inlined.
 class LocalWorker {
  public:
-  /// What it uses of its node outlives it.
-  LocalWorker(const WorkerContext& context, ring::ReadyWatch& ready_watch,
+  /// What it uses of its node outlives it. `node_end`: null where lanes end at workers.
+  LocalWorker(const WorkerContext& context, NodeEnd* node_end, ring::ReadyWatch& ready_watch,
               std::unique_ptr<ring::Waiter> waiter);
   ~LocalWorker();
   LocalWorker(const LocalWorker&) = delete;
@@ -107,7 +107,8 @@ class LocalWorker {
   Status complete(ShuffleSpec& spec) const;
   Result<Shuffle> make_shuffle(ShuffleSpec spec);
   Status check_unopened(const ShuffleSpec& spec, const Query& query);
-  Result<GroupBlocks> allocate_blocks(const ShuffleSpec& spec, Query& query);
+  Result<GroupBlocks> allocate_blocks(const ShuffleSpec& spec, uint32_t receiver_count,
+                                      Query& query);
   uint16_t take_slot();
   Status check_closed(const QueryId& id) const;
   void fail_part(Query& query, const Status& failure);

@@ -12,9 +12,10 @@
 namespace faro::shuffle {
 
 OpenShuffle::OpenShuffle(LocalWorker& worker, Ownership& ownership, std::shared_ptr<Query> query,
-                         ShuffleSpec spec, StageLists lists, std::shared_ptr<ShuffleCounts> counts)
+                         ShuffleSpec spec, StageLists lists, LogicalReceivers receivers,
+                         std::shared_ptr<ShuffleCounts> counts)
     : ShuffleContext(ownership, std::move(query), std::move(spec), std::move(lists),
-                     std::move(counts)),
+                     std::move(receivers), std::move(counts)),
       local_worker_(worker),
       keep_alive_(ownership.worker().node.keep_alive()) {}
 
@@ -31,8 +32,7 @@ void OpenShuffle::become_receiver(WaitLoop& wait_loop, ReceiveSide& side, Inbox&
 }
 
 uint32_t OpenShuffle::own_receiver() const noexcept {
-  const auto found = std::find(spec().receivers.begin(), spec().receivers.end(), worker().number);
-  return static_cast<uint32_t>(found - spec().receivers.begin());
+  return receivers().of_worker(worker().number);
 }
 
 Status OpenShuffle::check_open() {

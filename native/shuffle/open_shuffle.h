@@ -22,7 +22,8 @@ class LocalWorker;
 class OpenShuffle final : public ShuffleContext {
  public:
   OpenShuffle(LocalWorker& worker, Ownership& ownership, std::shared_ptr<Query> query,
-              ShuffleSpec spec, StageLists lists, std::shared_ptr<ShuffleCounts> counts);
+              ShuffleSpec spec, StageLists lists, LogicalReceivers receivers,
+              std::shared_ptr<ShuffleCounts> counts);
   ~OpenShuffle() override;
 
   void become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format, uint16_t slot,
@@ -32,9 +33,7 @@ class OpenShuffle final : public ShuffleContext {
   StageSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
   StageReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
 
-  uint32_t receiver_count() const noexcept {
-    return static_cast<uint32_t>(spec().receivers.size());
-  }
+  uint32_t receiver_count() const noexcept { return receivers().count(); }
   /// receiver_count() if this worker is none.
   uint32_t own_receiver() const noexcept;
   /// They do what StageSender::send_as and StageReceiver::receive_as say; nothing where this worker

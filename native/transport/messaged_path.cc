@@ -21,7 +21,7 @@ MessagedPath::MessagedPath(LinkContext& context, std::shared_ptr<DeferredSends> 
       deferred_(std::move(deferred)),
       writes_(context.outgoing.ring_count()),
       reads_(context.incoming.ring_count()),
-      to_ring_{Workers(context.workers.size()), Workers(context.workers.size())} {}
+      to_ring_{Numbers(context.incoming.receiver_ends), Numbers(context.workers.size())} {}
 
 void MessagedPath::defer(uint64_t bytes) {
   if (deferred_bytes_.fetch_add(bytes, std::memory_order_seq_cst) + bytes >= kGatherBytes)
@@ -30,8 +30,9 @@ void MessagedPath::defer(uint64_t bytes) {
 }
 
 void MessagedPath::ring_doorbells() noexcept {
-  to_ring_.for_frames.take(
-      [this](size_t worker) { ring::ring_for_frames(*context_.workers[worker].doorbell); });
+  to_ring_.for_frames.take([this](size_t end) {
+    ring::ring_one_for_frames(context_.end(static_cast<uint32_t>(end)).doorbells, to_ring_.turn);
+  });
   to_ring_.for_room.take(
       [this](size_t worker) { ring::ring_doorbell(*context_.workers[worker].doorbell); });
 }

@@ -64,9 +64,9 @@ class MessagedPath : public DeferredSends::Path {
   }
   void note_due() noexcept { due_.store(true, std::memory_order_seq_cst); }
 
-  // The receiver's: a worker's doorbell is due, for frames that have arrived or for room. All of them are rung
-  // together, once per turn, not per message: a worker that is woken in between would find one frame at a time.
-  void note_frames(uint32_t worker) noexcept { to_ring_.for_frames.note(worker); }
+  // The receiver's: a doorbell is due, that of a receiving end for frames that have arrived, or that of a worker for room. All
+  // of them are rung together, once per turn, not per message: a worker that is woken in between would find one frame at a time.
+  void note_frames(uint32_t end) noexcept { to_ring_.for_frames.note(end); }
   void note_room(uint32_t worker) noexcept { to_ring_.for_room.note(worker); }
   void ring_doorbells() noexcept;
 
@@ -76,11 +76,11 @@ class MessagedPath : public DeferredSends::Path {
   PendingRings reads_;   // incoming rings with a read position to send
 
  private:
-  /// A bit per local worker.
-  class Workers {
+  /// A bit per local worker, or receiving end.
+  class Numbers {
    public:
-    explicit Workers(size_t count) : bits_((count + 63) / 64) {}
-    void note(uint32_t worker) noexcept { bits_[worker / 64] |= uint64_t{1} << (worker % 64); }
+    explicit Numbers(size_t count) : bits_((count + 63) / 64) {}
+    void note(uint32_t number) noexcept { bits_[number / 64] |= uint64_t{1} << (number % 64); }
     /// Takes all out, and calls visit(worker) for each.
     template <typename Visit>
     void take(Visit&& visit) noexcept {
@@ -94,8 +94,9 @@ class MessagedPath : public DeferredSends::Path {
     std::vector<uint64_t> bits_;
   };
   struct ToRing {
-    Workers for_frames;
-    Workers for_room;
+    Numbers for_frames;
+    Numbers for_room;
+    uint32_t turn = 0;  // which worker of the node is woken for frames
   };
 
   std::atomic<bool> due_{false};  // send everything that is marked
@@ -150,11 +151,11 @@ class MessagedOutgoing : public MirroredOutgoing {
 class MessagedIncoming : public MirroredIncoming {
  public:
   MessagedIncoming(MessagedPath& path, uint32_t ring, const std::byte* base, uint32_t ring_bytes,
-                   WorkerEnd worker, uint32_t ready_ring)
+                   ring::ReadySet& ready, uint32_t ready_ring)
       : MirroredIncoming(base, ring_bytes, &written_),
         number_(ring),
         path_(path),
-        worker_(worker),
+        ready_(ready),
         ready_ring_(ready_ring) {}
 
   void flush_releases() override;
@@ -183,10 +184,10 @@ class MessagedIncoming : public MirroredIncoming {
   wire::Position write_limit() const noexcept {
     return told_.load(std::memory_order_acquire) + consumer_.ring_bytes();
   }
-  /// The bytes before `position` have arrived. The caller then rings the worker's doorbell. Threads: receiver.
+  /// The bytes before `position` have arrived. The caller then rings a doorbell of the end. Threads: receiver.
   void arrived(wire::Position position) noexcept {
     written_.store(position, std::memory_order_seq_cst);
-    worker_.ready->mark(ready_ring_);
+    ready_.mark(ready_ring_);
   }
 
   const uint32_t number_;
@@ -196,8 +197,8 @@ class MessagedIncoming : public MirroredIncoming {
   void defer_read();
 
   MessagedPath& path_;
-  const WorkerEnd worker_;
-  const uint32_t ready_ring_;  // its number in the worker's ready set
+  ring::ReadySet& ready_;      // of the ring's end
+  const uint32_t ready_ring_;  // its number there
 
   // How far the peer may be told that we have read. Written by the worker, release: its reads of
   // the frames are done (partners: the acquires of take_told and write_limit).
@@ -210,10 +211,13 @@ class MessagedIncoming : public MirroredIncoming {
   alignas(64) std::atomic<wire::Position> written_{0};
 };
 
-/// The number of an incoming ring in its worker's ready set.
+/// The ready set of the end of an incoming ring, and the ring's number there.
+inline ring::ReadySet& ready_set_of(const LinkContext& context, uint32_t ring) {
+  return *context.end(context.incoming.receiver_of(ring)).ready;
+}
 inline uint32_t ready_ring_of(const LinkContext& context, uint32_t ring) {
-  const uint32_t worker = context.incoming.receiver_of(ring);
-  return context.ready_group[worker] * ring::ReadySet::kRingsPerGroup +
+  const uint32_t end = context.incoming.receiver_of(ring);
+  return context.ready_group[end] * ring::ReadySet::kRingsPerGroup +
          context.incoming.index_at_receiver(ring);
 }
 

@@ -174,11 +174,11 @@ class DataLink {
   virtual bool is_absent() const { return false; }
   virtual Outgoing& outgoing(uint32_t ring) = 0;
   virtual Incoming& incoming(uint32_t ring) = 0;
-  /// If the link's memory has ready words, makes a local worker use them: from `first_group` on they
+  /// If the link's memory has ready words, makes a receiving end use them: from `first_group` on they
   /// replace those of its ready set. Undo it by ReadySet::clear_external before the link is destroyed.
-  /// Threads: the worker, or before it runs.
-  virtual void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) {
-    (void)ready, (void)first_group, (void)worker;
+  /// Threads: whoever takes from the end's rings, or before anybody does.
+  virtual void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t end) {
+    (void)ready, (void)first_group, (void)end;
   }
   /// Adds what this link has counted; has no effect without such a device. Threads: any.
   virtual void add_counters(LinkCounters& sum) const { (void)sum; }
@@ -245,6 +245,13 @@ struct WorkerEnd {
   ring::DoorbellLine* doorbell = nullptr;
 };
 
+/// Where rings end: what is marked when something has come by one, and who is woken for it: a worker, or one of all workers of
+/// the node.
+struct ReceivingEnd {
+  ring::ReadySet* ready = nullptr;
+  std::span<ring::DoorbellLine* const> doorbells;
+};
+
 /// A memfd with one DoorbellLine per local worker, shared with shm peers.
 struct DoorbellMemory {
   int fd = -1;
@@ -275,9 +282,12 @@ struct LinkContext {
   ring::Layout incoming;         // rings from peer to local
   std::span<WorkerEnd> workers;  // local workers
   DoorbellMemory doorbells;      // of this node
-  /// First ready ring number of this link's rings at each local worker is ready_group[w] * 64. The
+  /// Where all incoming rings end, if that is the node; null: they end at its workers. As `workers`, it is filled before the
+  /// link is set up.
+  const ReceivingEnd* node_end = nullptr;
+  /// First ready ring number of this link's rings at each receiving end is ready_group[e] * 64. The
   /// groups are there, and the same for each link to this peer.
-  std::span<const uint32_t> ready_group;  // one per local worker
+  std::span<const uint32_t> ready_group;  // one per receiving end
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
   base::Nanoseconds liveness = 0;  // a peer that is silent for so long is lost; 0: nobody asks
@@ -285,6 +295,12 @@ struct LinkContext {
   MendPlan mending;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
   std::function<void(std::span<const std::byte>)> send;
+
+  /// A receiving end, as ring::Layout counts them.
+  ReceivingEnd end(uint32_t number) const noexcept {
+    if (node_end != nullptr) return *node_end;
+    return {workers[number].ready, {&workers[number].doorbell, 1}};
+  }
 };
 
 /// A connected, non-blocking, ordered byte stream that was dialled for this link's data (a TCP

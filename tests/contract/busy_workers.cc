@@ -138,7 +138,7 @@ void run_busy_workers(TransportPair& pair, const PairShape& shape, uint64_t many
   pair.run_network_threads();
   const uint64_t per_ring = many_frames / 2 / shape.forth.ring_count();
   const uint64_t all = per_ring * (shape.forth.ring_count() + shape.back.ring_count());
-  const uint32_t workers[] = {shape.forth.sender_workers, shape.forth.receiver_workers};
+  const uint32_t workers[] = {shape.forth.sender_workers, shape.forth.receiver_ends};
   std::vector<std::string> errors(workers[0] + workers[1]);
   std::atomic<size_t> running{errors.size()};
   std::vector<std::thread> threads;

@@ -246,7 +246,7 @@ class ChannelPair final : public TransportPair {
   const ring::Layout& layout_from(int side) const { return side == 0 ? shape_.forth : shape_.back; }
 
   Status connect(const Config& config) {
-    const uint32_t workers[] = {shape_.forth.sender_workers, shape_.forth.receiver_workers};
+    const uint32_t workers[] = {shape_.forth.sender_workers, shape_.forth.receiver_ends};
     for (int side = 0; side < 2; ++side) {
       EndpointSpec spec{.poller_count = workers[side]};
       if (side == 1) {
@@ -337,6 +337,7 @@ bool add_channels(std::string name, const std::string& transport) {
       .no_inside_because = "a channel shows no doorbell, ready set or counters, posts when its "
                            "poller waits, and takes no claims once it "
                            "has closed",
+      .no_nodes_because = "a channel has one ring each way",
       .no_loss_because = "an endpoint that is closed says goodbye; channel_trouble_test kills some",
   });
 }

@@ -97,6 +97,13 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
     side.workers.push_back({side.ready_sets.back().get(), &side.doorbells.line(w)});
   }
   side.ready_groups.resize(worker_count);
+  if (incoming.receiver_ends != worker_count) {
+    for (const transport::WorkerEnd& worker : side.workers)
+      side.all_doorbells.push_back(worker.doorbell);
+    side.ready_sets.push_back(std::make_unique<ring::ReadySet>(groups));
+    side.node_end = {side.ready_sets.back().get(), side.all_doorbells};
+    side.context.node_end = &side.node_end;
+  }
 
   transport::LinkContext& context = side.context;
   context.peer_node = static_cast<uint32_t>(1 - number);
@@ -138,8 +145,8 @@ Status ConnectedPair::connect() {
   for (Side& side : sides_) {
     side.link = side.setup->take();
     if (side.link == nullptr) return side.setup->status();
-    for (uint32_t w = 0; w < side.ready_sets.size(); ++w)
-      side.link->attach_ready(*side.ready_sets[w], 0, w);
+    for (uint32_t end = 0; end < side.context.incoming.receiver_ends; ++end)
+      side.link->attach_ready(ready_set(&side == &sides_[0] ? 0 : 1, end), 0, end);
     side.setup.reset();
   }
   return {};

@@ -38,8 +38,9 @@ class ConnectedPair final : public TransportPair {
   ~ConnectedPair() override;
 
   transport::DataLink& link(int side) override { return *sides_[side].link; }
-  ring::ReadySet& ready_set(int side, uint32_t worker) override {
-    return *sides_[side].ready_sets[worker];
+  ring::ReadySet& ready_set(int side, uint32_t end) override {
+    const transport::ReceivingEnd* const node = sides_[side].context.node_end;
+    return node != nullptr ? *node->ready : *sides_[side].ready_sets[end];
   }
   ring::DoorbellLine& doorbell(int side, uint32_t worker) override {
     return sides_[side].doorbells.line(worker);
@@ -64,9 +65,11 @@ class ConnectedPair final : public TransportPair {
 
     TestReactor reactor;
     std::shared_ptr<transport::Transport> transport;
-    std::vector<std::unique_ptr<ring::ReadySet>> ready_sets;
+    std::vector<std::unique_ptr<ring::ReadySet>> ready_sets;  // of the workers, then of the node
     transport::shm::NodeDoorbells doorbells;
     std::vector<transport::WorkerEnd> workers;
+    std::vector<ring::DoorbellLine*> all_doorbells;
+    transport::ReceivingEnd node_end;
     std::vector<uint32_t> ready_groups;
     std::deque<std::vector<std::byte>> messages;  // setup messages to the other side
     transport::LinkContext context;

@@ -77,8 +77,7 @@ class LocalPair final : public TransportPair {
   explicit LocalPair(const PairShape& shape) : events_(*this) {
     first_side_workers_ = shape.forth.sender_workers;
     rings_ = shape.forth;
-    rings_.sender_workers = rings_.receiver_workers =
-        first_side_workers_ + shape.forth.receiver_workers;
+    rings_.sender_workers = rings_.receiver_ends = first_side_workers_ + shape.forth.receiver_ends;
     for (int side = 0; side < 2; ++side) {
       sides_[side].pair = this;
       sides_[side].side = side;
@@ -120,6 +119,7 @@ class LocalPair final : public TransportPair {
 [[maybe_unused]] const bool local_added = add_transport({
     .name = "local",
     .open = LocalPair::open,
+    .no_nodes_because = "both sides are workers of one node",
     .no_loss_because = "both ends are in one process",
 });
 

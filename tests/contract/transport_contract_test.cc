@@ -469,13 +469,69 @@ TEST_P(TransportContract, a_transfer_marks_its_ring_and_only_that_in_its_receive
     const uint32_t worker = forth.receiver_of(r);
     ASSERT_TRUE(pump_until([&] { return pair_->ready_set(1, worker).any(); })) << "ring " << r;
     std::vector<uint32_t> marked;
-    for (uint32_t w = 0; w < forth.receiver_workers; ++w) {
+    for (uint32_t w = 0; w < forth.receiver_ends; ++w) {
       pair_->ready_set(1, w).take([&](uint32_t number) {
         EXPECT_EQ(w, worker);
         marked.push_back(number - pair_->first_ready(1, w));
       });
     }
     EXPECT_EQ(marked, std::vector<uint32_t>{forth.index_at_receiver(r)}) << "ring " << r;
+  }
+}
+
+// Rings that end at nodes of 2 and 4 workers: any of these may take from them.
+constexpr PairShape kToNodes{.forth = {2, 1, 2, kRing}, .back = {4, 1, 2, kRing}};
+
+TEST_P(TransportContract,
+       a_transfer_to_a_node_marks_its_ring_there_and_wakes_one_worker_that_sleeps) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
+  if (!GetParam().no_nodes_because.empty()) GTEST_SKIP() << GetParam().no_nodes_because;
+  open(kToNodes);
+  std::vector<ring::Doorbell> doorbells;
+  for (uint32_t w = 0; w < 4; ++w) doorbells.emplace_back(&pair_->doorbell(1, w));
+  std::array<int, 4> woken{};
+  for (uint32_t n = 0; n < 4 * kToNodes.forth.ring_count(); ++n) {
+    const uint32_t r = n % kToNodes.forth.ring_count();
+    // Worker 1 never sleeps.
+    for (const uint32_t w : {0u, 2u, 3u}) doorbells[w].arm();
+    FrameSequence sent(n, 64);
+    ASSERT_TRUE(sent.try_send(outgoing(r)));
+    outgoing(r).post();
+    const auto is_woken = [&](uint32_t w) { return doorbells[w].line().sleeping.load() == 0; };
+    ASSERT_TRUE(pump_until([&] { return is_woken(0) || is_woken(2) || is_woken(3); }));
+    settle();
+    EXPECT_EQ(is_woken(0) + is_woken(2) + is_woken(3), 1) << "frame " << n;
+    for (uint32_t w = 0; w < 4; ++w) woken[w] += w != 1 && is_woken(w);
+    std::vector<uint32_t> marked;
+    pair_->ready_set(1, 0).take(
+        [&](uint32_t number) { marked.push_back(number - pair_->first_ready(1, 0)); });
+    EXPECT_EQ(marked, std::vector<uint32_t>{r});
+  }
+  for (const uint32_t w : {0u, 2u, 3u})
+    EXPECT_GT(woken[w], 0) << "worker " << w << " is never rung";
+}
+
+TEST_P(TransportContract, frames_to_nodes_arrive_both_ways_and_their_room_comes_back) {
+  if (!GetParam().no_nodes_because.empty()) GTEST_SKIP() << GetParam().no_nodes_because;
+  open(kToNodes);
+  for (const int from : {0, 1}) {
+    const ring::Layout& rings = from == 0 ? kToNodes.forth : kToNodes.back;
+    for (uint32_t r = 0; r < rings.ring_count(); ++r) {
+      SCOPED_TRACE(r);
+      transport::Outgoing& out = pair_->link(from).outgoing(r);
+      transport::Incoming& in = pair_->link(1 - from).incoming(r);
+      FrameSequence sent(r, 512);
+      FrameSequence received(r, 512);
+      while (received.count() < 40) {  // several times what a ring holds
+        ASSERT_TRUE(pump_until([&] { return sent.try_send(out); }));
+        out.post();
+        FrameView view;
+        ASSERT_EQ(receive(in, view), Next::frame);
+        EXPECT_EQ(received.check(view), "");
+        in.release(view.token);
+        in.flush_releases();
+      }
+    }
   }
 }
 

@@ -25,7 +25,8 @@ namespace faro::test {
 /// Nothing in the suite takes as long unless it hangs.
 inline constexpr base::Nanoseconds kLimit = 30'000'000'000;
 
-/// Rings from side 0 to side 1, and back. The worker counts must fit each other.
+/// Rings from side 0 to side 1, and back. The worker counts must fit each other: with other receiving ends than the other
+/// direction has senders, of which there is one then, rings end at the node.
 struct PairShape {
   ring::Layout forth;
   ring::Layout back;
@@ -45,7 +46,7 @@ class TransportPair {
   virtual ~TransportPair() = default;
 
   virtual transport::DataLink& link(int side) = 0;
-  virtual ring::ReadySet& ready_set(int side, uint32_t worker) = 0;
+  virtual ring::ReadySet& ready_set(int side, uint32_t end) = 0;
   virtual ring::DoorbellLine& doorbell(int side, uint32_t worker) = 0;
   /// The number of the first ring from the other side in that worker's ready set.
   virtual uint32_t first_ready(int side, uint32_t worker) = 0;
@@ -77,6 +78,10 @@ class TransportPair {
   virtual Status failure(int side) = 0;
 };
 
+/// Why a verbs transport with a queue pair for each lane has none.
+inline constexpr const char* kNoLanesToNodes =
+    "verbs.queue_pairs = lane is refused where lanes end at nodes";
+
 struct TransportUnderTest {
   std::string name;
   std::function<Result<std::unique_ptr<TransportPair>>(const PairShape&)> open;
@@ -91,8 +96,9 @@ struct TransportUnderTest {
   std::string no_threads_because = {};  // cases with network threads and a thread per worker
   std::string no_inside_because = {};   // ready sets, doorbells, counters, the bytes of headers
   std::string rings_for_all_room_because =
-      {};                            // a sender is woken for room that it has not asked for
-  std::string no_loss_because = {};  // the transport itself notices that its peer is gone
+      {};                             // a sender is woken for room that it has not asked for
+  std::string no_nodes_because = {};  // rings that end at nodes
+  std::string no_loss_because = {};   // the transport itself notices that its peer is gone
 };
 
 /// How GoogleTest shows it.

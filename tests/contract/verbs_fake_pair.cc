@@ -249,13 +249,16 @@ class FakeTransport final : public transport::Transport {
 };
 
 TransportUnderTest fake(const char* name, const Options& options) {
-  return {.name = name, .open = [options](const PairShape& shape) {
-            const auto fabrics = std::make_shared<Fabrics>(
-                PathMap::count(options.sharing, shape.forth), options.is_like_siw);
-            return ConnectedPair::open(
-                shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
-                                       std::make_shared<FakeTransport>(1, fabrics, options)}});
-          }};
+  return {.name = name,
+          .open =
+              [options](const PairShape& shape) {
+                const auto fabrics = std::make_shared<Fabrics>(
+                    PathMap::count(options.sharing, shape.forth, shape.back), options.is_like_siw);
+                return ConnectedPair::open(
+                    shape, {.transports = {std::make_shared<FakeTransport>(0, fabrics, options),
+                                           std::make_shared<FakeTransport>(1, fabrics, options)}});
+              },
+          .no_nodes_because = options.sharing == Sharing::lane ? kNoLanesToNodes : ""};
 }
 
 [[maybe_unused]] const bool verbs_fake_added[] = {
@@ -276,7 +279,8 @@ TEST(VerbsInMemory, a_device_that_fails_takes_its_links_along_and_their_peers_he
   for (const Sharing sharing : {Sharing::link, Sharing::lane}) {
     const PairShape shape = PairShape::symmetric(2, 1, 4096);
     const Options options{.sharing = sharing};
-    const auto fabrics = std::make_shared<Fabrics>(PathMap::count(sharing, shape.forth), false);
+    const auto fabrics =
+        std::make_shared<Fabrics>(PathMap::count(sharing, shape.forth, shape.back), false);
     auto own = std::make_shared<FakeTransport>(0, fabrics, options);
     FakeDevice& device = own->device();
     auto opened = ConnectedPair::open(
@@ -392,7 +396,7 @@ struct OpenedPair {
 
   explicit OpenedPair(const Options& options = {}, const PairShape& shape = kPair,
                       bool signs = true)
-      : fabrics(std::make_shared<Fabrics>(PathMap::count(options.sharing, shape.forth),
+      : fabrics(std::make_shared<Fabrics>(PathMap::count(options.sharing, shape.forth, shape.back),
                                           options.is_like_siw)) {
     const auto side = [&](int number) {
       return std::make_shared<FakeTransport>(number, fabrics, options);

@@ -59,6 +59,7 @@ TransportUnderTest verbs(const char* name, std::vector<const char*> settings) {
                 return made.ok() ? std::string() : std::string(made.status().message());
               },
           .many_frames = 20'000,  // the devices of tests are software
+          .no_nodes_because = std::string_view(settings[1]) == "lane" ? kNoLanesToNodes : "",
           .no_loss_because = {}};
 }
 

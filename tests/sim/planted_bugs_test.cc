@@ -10,6 +10,7 @@
 
 #include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/churn/churn_run.h"
+#include "sim/node_lanes_run.h"
 
 namespace faro {
 
@@ -48,7 +49,8 @@ void expect_found(base::Plant plant,
 
 TEST(PlantedBugs, without_a_plant_nothing_is_found) {
   std::string violation;
-  for (auto* const run : {simulation::run_cluster_seed, simulation::run_channel_seed})
+  for (auto* const run :
+       {simulation::run_cluster_seed, simulation::run_channel_seed, run_node_lanes_seed})
     EXPECT_EQ(first_seed_that_finds(std::nullopt, 100, *run, violation), 0u) << violation;
 }
 
@@ -60,6 +62,38 @@ TEST(PlantedBugs, a_read_position_that_is_told_too_early_is_found) {
 
 TEST(PlantedBugs, a_slot_that_is_reused_too_early_is_found) {
   expect_found(base::Plant::slot_reused_too_early);
+}
+
+TEST(PlantedBugs, a_last_look_at_the_end_of_a_node_that_is_left_out_is_found) {
+  expect_found(base::Plant::last_look_left_out, run_node_lanes_seed);
+}
+
+TEST(PlantedBugs, a_release_at_the_end_of_a_node_that_nobody_is_told_of_is_found) {
+  expect_found(base::Plant::release_untried, run_node_lanes_seed);
+}
+
+TEST(PlantedBugs, a_full_ring_that_nobody_looks_at_again_is_found) {
+  expect_found(base::Plant::full_for_ever);
+}
+
+TEST(PlantedBugs, a_rung_worker_that_does_not_look_is_found) {
+  expect_found(base::Plant::rung_does_not_look, run_node_lanes_seed);
+}
+
+TEST(PlantedBugs, an_end_of_stream_before_the_last_rows_of_a_node_are_handed_out_is_found) {
+  expect_found(base::Plant::finished_too_early);
+}
+
+TEST(PlantedBugs, a_sender_that_believes_the_first_worker_of_a_node_that_stops_is_found) {
+  expect_found(base::Plant::first_stop_believed, run_node_lanes_seed);
+}
+
+TEST(PlantedBugs, rows_that_wait_for_a_worker_which_has_left_them_are_found) {
+  expect_found(base::Plant::left_unnoticed);
+}
+
+TEST(PlantedBugs, a_row_that_a_woken_worker_does_not_take_and_no_other_is_woken_for_is_found) {
+  expect_found(base::Plant::not_passed_on, run_node_lanes_seed);
 }
 
 TEST(PlantedBugs, a_skipped_overflow_is_found) { expect_found(base::Plant::skipped_overflow); }

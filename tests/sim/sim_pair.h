@@ -49,7 +49,7 @@ class SimPair {
   SimPair(sim::World& world, const ring::Layout& forth, const ring::Layout& back)
       : fabric_(world), transports_{sim::SimTransport(fabric_, 0), sim::SimTransport(fabric_, 1)} {
     sides_[0] = std::make_unique<Side>(forth.sender_workers);
-    sides_[1] = std::make_unique<Side>(forth.receiver_workers);
+    sides_[1] = std::make_unique<Side>(forth.receiver_ends);
     std::array<std::unique_ptr<transport::LinkSetup>, 2> setups;
     std::array<std::vector<std::byte>, 2> sent;
     for (uint32_t i = 0; i < 2; ++i) {

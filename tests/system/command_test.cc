@@ -530,6 +530,18 @@ TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
   EXPECT_LE(shm["node"]["shm_bytes"], one_way * 104 / 100);
 }
 
+TEST(FaroPlan, counts_lanes_to_nodes_once_for_each_sender) {
+  const auto plan = [](const char* workers) {
+    return parse(run_faro({"plan", "--nodes", "8", "--workers", workers, "--json", "--set",
+                           "lane.ends=node"}))["node"];
+  };
+  const json four = plan("4");
+  const uint64_t one_way = 7 * 4 * (64 << 10);
+  EXPECT_GE(four["tcp_bytes"], 2 * one_way);
+  EXPECT_LE(four["tcp_bytes"], 2 * one_way * 104 / 100);
+  EXPECT_EQ(plan("8")["outgoing_ring_bytes"], 2 * uint64_t{four["outgoing_ring_bytes"]});
+}
+
 TEST(FaroPlan, counts_the_blocks_of_groups_and_compares_them_with_the_memory_of_overflow) {
   const auto plan = [](const char* groups) {
     return run_faro({"plan", "--nodes", "2", "--workers", "4", "--groups", groups, "--set",

@@ -66,6 +66,29 @@ TEST(Settings, rings_of_a_link_with_one_lane_each_way_are_twice_as_large_unless_
   EXPECT_EQ(lone_ring_bytes(config_with_ring("4 KiB")), 4096u);
 }
 
+TEST(Settings, where_lanes_end_is_refused_by_name_where_it_does_not_go) {
+  const auto refused = [](std::initializer_list<std::pair<const char*, const char*>> settings) {
+    Config config;
+    EXPECT_TRUE(config.set("cluster.nodes", "127.0.0.1:0").ok());
+    for (const auto& [name, value] : settings)
+      EXPECT_TRUE(config.set(name, std::string_view(value)).ok()) << name;
+    return std::string(config.validate().message());
+  };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({{"lane.ends", "node"}, {"verbs.queue_pairs", "worker"}}), "");
+  EXPECT_EQ(refused({{"lane.ends", "anywhere"}}), "lane.ends = anywhere is none of workers, node");
+  EXPECT_EQ(refused({{"lane.ends", "node"}, {"verbs.queue_pairs", "lane"}}),
+            "verbs.queue_pairs = lane with lane.ends = node: a lane to a node has no lane in the "
+            "opposite direction; choose link or worker");
+  // Streams of 16 workers and as many shuffles each have 65536 numbers.
+  EXPECT_EQ(refused({{"lane.ends", "node"}, {"cluster.workers", "16"}, {"shuffle.limit", "4096"}}),
+            "");
+  EXPECT_EQ(
+      refused({{"lane.ends", "node"}, {"cluster.workers", "17"}, {"shuffle.limit", "4096"}}),
+      "shuffle.limit = 4096 with lane.ends = node: it is at most 3855 for cluster.workers = 17");
+  EXPECT_EQ(refused({{"cluster.workers", "17"}, {"shuffle.limit", "4096"}}), "");
+}
+
 // 4.096 us * 2^timeout, and as often again as verbs.retry_count says.
 TEST(Settings, a_device_gives_up_within_the_liveness_limit_unless_its_timeout_is_set) {
   constexpr const char* kTimeout = "verbs.timeout";

@@ -16,7 +16,7 @@ TEST(RingLayout, numbers_every_ring_once_and_finds_its_ends_again) {
   for (const Layout& layout : kShapes) {
     std::set<uint32_t> seen;
     for (uint32_t sender = 0; sender < layout.sender_workers; ++sender) {
-      for (uint32_t receiver = 0; receiver < layout.receiver_workers; ++receiver) {
+      for (uint32_t receiver = 0; receiver < layout.receiver_ends; ++receiver) {
         for (uint32_t k = 0; k < layout.rings_per_lane; ++k) {
           const uint32_t ring = layout.ring(sender, receiver, k);
           EXPECT_LT(ring, layout.ring_count());
@@ -56,12 +56,12 @@ TEST(SegmentLayout, keeps_all_its_parts_apart_and_aligned) {
     EXPECT_EQ(segment.written_offset(0), 64u);
     EXPECT_EQ(segment.written_offset(last) + 64, segment.read_offset(0));
     EXPECT_EQ(segment.read_offset(last) + 64, segment.ready_offset(0));
-    for (uint32_t worker = 0; worker + 1 < rings.receiver_workers; ++worker) {
+    for (uint32_t worker = 0; worker + 1 < rings.receiver_ends; ++worker) {
       EXPECT_EQ(segment.ready_offset(worker) % 64, 0u);
       EXPECT_LE(segment.ready_offset(worker) + 8 * segment.ready_words(),
                 segment.ready_offset(worker + 1));
     }
-    EXPECT_LE(segment.ready_offset(rings.receiver_workers - 1) + 8 * segment.ready_words(),
+    EXPECT_LE(segment.ready_offset(rings.receiver_ends - 1) + 8 * segment.ready_words(),
               segment.ring_offset(0));
     EXPECT_EQ(segment.ring_offset(0) % transport::shm::kPageBytes, 0u);
     EXPECT_LE(segment.ring_offset(last) + rings.ring_bytes, segment.bytes());

@@ -114,7 +114,7 @@ TEST(ShmSegment, made_by_the_receiver_is_seen_by_the_sender) {
     EXPECT_EQ(made->ring(ring)[0], std::byte(ring));
     EXPECT_EQ(made->ring(ring)[kRings.ring_bytes - 1], std::byte(ring));
   }
-  for (uint32_t worker = 0; worker < kRings.receiver_workers; ++worker)
+  for (uint32_t worker = 0; worker < kRings.receiver_ends; ++worker)
     EXPECT_EQ(made->ready_word(worker, 0).load(), 0u) << "rings and control words overlap";
 }
 

@@ -65,6 +65,21 @@ TEST(PathMapTest, no_two_workers_share_one_of_their_own) {
   });
 }
 
+TEST(PathMapTest, lanes_to_nodes_have_as_many_as_the_node_with_more_workers) {
+  const ring::Layout forth{2, 1, 2, 4096};
+  const ring::Layout back{4, 1, 2, 4096};
+  EXPECT_EQ(PathMap::count(Sharing::link, forth, back), 1u);
+  for (const auto& [outgoing, incoming] : {std::pair(forth, back), std::pair(back, forth)}) {
+    const PathMap map(Sharing::worker, outgoing, incoming);
+    EXPECT_EQ(map.count(), 4u);
+    for (uint32_t r = 0; r < outgoing.ring_count(); ++r)
+      EXPECT_EQ(map.of_outgoing(r), outgoing.sender_of(r));
+    // By the number of their sender: there may be more of them than workers here.
+    for (uint32_t r = 0; r < incoming.ring_count(); ++r)
+      EXPECT_EQ(map.of_incoming(r), incoming.sender_of(r));
+  }
+}
+
 TEST(PathMapTest, a_lane_shares_with_the_lane_back_only) {
   for_each_shape([](uint32_t own, uint32_t peers) {
     const End end(Sharing::lane, own, peers);

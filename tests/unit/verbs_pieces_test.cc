@@ -26,7 +26,7 @@ Covered complete(SendQueue& queue, uint64_t number) {
 // Whether there is a device or not: a plan asks, too.
 TEST(VerbsTransportTest, counts_the_messages_of_a_link_beside_its_rings) {
   const ring::Layout data{
-      .sender_workers = 1, .receiver_workers = 1, .rings_per_lane = 1, .ring_bytes = 65536};
+      .sender_workers = 1, .receiver_ends = 1, .rings_per_lane = 1, .ring_bytes = 65536};
   ring::Layout requests = data;
   requests.ring_bytes = 8192;
   const struct { uint64_t receives, sends, bytes; } cases[] = {{64, 256, 163840}, {4, 16, 12288}};

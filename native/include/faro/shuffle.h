@@ -28,6 +28,23 @@ class OpenShuffle;
 class ShuffleCounts;
 }  // namespace shuffle
 
+/// Who gets the rows that are sent to a receiver of a shuffle. All who open a stage agree on it: one that differs fails the query with
+/// stage_mismatch. The idea of delivery to nodes is that of Roediger, Muehlbauer, Kemper and Neumann, High-Speed Query Processing over
+/// High-Speed Networks (VLDB 2015).
+enum class Delivery : uint8_t {
+  /// Each receiver is a worker. Rows of a sender arrive in the order in which they were sent.
+  worker = 0,
+  /// Each receiver is a node, in the order in which ShuffleSpec::receivers first mentions one of its workers: any of the mentioned
+  /// ones takes the next batch, which no other gets. Rows are in order within a batch alone. A worker that sleeps, computes or makes no
+  /// call keeps no other of its node waiting; rows of one key may be handed out to several. Its end of stream says that every sender
+  /// has finished and that each row was handed out, to some worker of its node: others may be at work on theirs. Needs
+  /// `lane.ends = node`.
+  node = 1,
+};
+
+/// "worker", "node".
+std::string_view to_string(Delivery delivery) noexcept;
+
 /// What to open. Every worker that takes part opens an equal spec, in any order, at any time.
 struct ShuffleSpec {
   /// The greatest stage. A number above it was negative.
@@ -42,13 +59,14 @@ struct ShuffleSpec {
   /// senders[i]: all that names a sender of this shuffle names i.
   std::vector<uint32_t> senders;
   /// Worker numbers; empty: all workers; with cluster.node_limit, those declared. Receiver i is
-  /// receivers[i], by which all of this shuffle names it. A gather has one.
+  /// receivers[i], by which all of this shuffle names it, unless `delivery` says otherwise. A gather has one.
   std::vector<uint32_t> receivers;
   /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares
   /// its own with that of each sender before it reads a row: if both are given and differ, the
   /// query fails on every participant with stage_mismatch, which names both, the workers and their
   /// nodes. Of any length; errors have the first 256 bytes.
   std::string format{};
+  Delivery delivery = Delivery::worker;
   /// To whom this worker sends, as lists of receivers by their numbers; empty: each receiver by
   /// itself. With groups the sending side names groups wherever it names receivers otherwise: group
   /// g is groups[g], and a row for it goes to each of its members. Groups may overlap; a receiver

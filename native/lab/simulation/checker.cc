@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lab/workload/row_generator.h"
 #include "node/session_access.h"
 
 namespace faro::simulation {
@@ -130,6 +131,49 @@ std::optional<uint32_t> Checker::told_of_a_close_only(const Ledger::QueryRecord&
   return std::nullopt;
 }
 
+// What any worker of a node may take somebody has taken, if the query is done and one of them has not stopped.
+std::string Checker::check_handed_out(uint32_t index) const {
+  const Ledger::QueryRecord& record = ledger_.queries[index];
+  const auto is_done = [](const auto& ending) { return ending.second.outcome == Outcome::done; };
+  if (!std::ranges::all_of(record.endings, is_done)) return "";
+  for (const StagePlan& stage : plan_.queries[index].stages) {
+    for (uint32_t receiver = 0; receiver < stage.nodes.size(); ++receiver) {
+      if (std::string wrong = check_handed_out(index, stage, receiver); !wrong.empty())
+        return wrong;
+    }
+  }
+  return "";
+}
+
+std::string Checker::check_handed_out(uint32_t index, const StagePlan& stage,
+                                      uint32_t receiver) const {
+  const Ledger::QueryRecord& record = ledger_.queries[index];
+  const std::vector<uint32_t>& workers = stage.nodes[receiver];
+  const auto has_stopped = [&](uint32_t worker) {
+    return record.stopped.contains({stage.stage, worker});
+  };
+  if (std::ranges::all_of(workers, has_stopped)) return "";
+  const uint32_t node = plan_.node_of(workers.front());
+  const workload::RowGenerator rows(plan_.seed, stage, plan_.worker_count());
+  for (const uint32_t sender : stage.senders) {
+    const auto made = record.rows_made.find({stage.stage, sender});
+    const bool is_known = made != record.rows_made.end() && sound_[plan_.node_of(sender)];
+    if (!is_known || !sound_[node]) continue;
+    const auto taken = record.handed_out.find({stage.stage, node, sender});
+    uint64_t missing = 0;
+    for (uint64_t row = 0; row < made->second; ++row) {
+      const bool is_there = taken != record.handed_out.end() && taken->second.contains(row);
+      if (!is_there && rows.is_for(receiver, sender, row)) ++missing;
+    }
+    if (missing > 0)
+      return fmt::format(
+          "query {} stage {}: of {} rows that worker {} made, {} were handed out "
+          "to nobody of node {}",
+          index, stage.stage, made->second, sender, missing, node);
+  }
+  return "";
+}
+
 std::string Checker::check_query(uint32_t index) const {
   const QueryPlan& query = plan_.queries[index];
   const Ledger::QueryRecord& record = ledger_.queries[index];
@@ -170,7 +214,7 @@ std::string Checker::check_query(uint32_t index) const {
     first = &ending;
     first_worker = worker;
   }
-  return "";
+  return check_handed_out(index);
 }
 
 std::string Checker::check_later_query(uint32_t index) const {

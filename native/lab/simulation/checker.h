@@ -48,6 +48,8 @@ class Checker {
   static std::optional<uint32_t> told_of_a_close_only(const Ledger::QueryRecord& record,
                                                       const Ending& ending);
   bool lies(uint32_t node) const;
+  std::string check_handed_out(uint32_t index) const;
+  std::string check_handed_out(uint32_t index, const StagePlan& stage, uint32_t receiver) const;
   uint64_t never_ended_by_others(node::NodeCore& core) const;
 
   const RunPlan& plan_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,9 @@ struct Ledger {
     std::map<uint32_t, Ending> endings;  // by worker
     /// By (stage, sender): rows made, once it is about to finish.
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> rows_made;
+    /// By (stage, node, sender): rows that were handed out, of stages with Delivery::node.
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::set<uint64_t>> handed_out;
+    std::set<std::pair<uint32_t, uint32_t>> stopped;  // stage and worker
     std::set<uint32_t> ending;    // workers that have nothing more to send or take
     std::set<uint32_t> said_why;  // workers whose part has failed, and that have said so at once
     std::set<uint32_t>

@@ -356,6 +356,7 @@ void Run::cover(Coverage& coverage) {
     coverage.add("workers of a query", query.workers.size());
     for (const StagePlan& stage : query.stages) {
       coverage.count("stages", workload::spread_name(stage));
+      if (!stage.nodes.empty()) coverage.count("stages", "to nodes");
       coverage.add("largest row of a stage", std::max(stage.row_bytes, stage.most_bytes));
     }
     const bool beside_misbehaving =

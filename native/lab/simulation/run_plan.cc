@@ -36,6 +36,7 @@ class Drawing {
     draw_faults();
     draw_mending();
     plan_.second_life = chance_.one_in(8);
+    draw_ends();
     return std::move(plan_);
   }
 
@@ -179,6 +180,19 @@ class Drawing {
       std::erase_if(plan_.faults, [](const Fault& each) { return each.kind == FaultKind::cut; });
   }
 
+  // Apart from the rest, which is drawn alike whatever this is.
+  void draw_ends() {
+    Chance chance(mix(plan_.seed, 0x656e6473));
+    if (!chance.one_in(3)) return;
+    plan_.settings.emplace_back("lane.ends", "node");
+    for (QueryPlan& query : plan_.queries) {
+      for (StagePlan& stage : query.stages) {
+        if (chance.one_in(2))
+          deliver_to_nodes(stage, [this](uint32_t worker) { return plan_.node_of(worker); });
+      }
+    }
+  }
+
   Chance chance_;
   RunPlan plan_;
   uint64_t rings_ = 1;
@@ -249,12 +263,13 @@ std::string describe(const RunPlan& plan) {
                     fmt::join(query.workers, ","), query.stage_bytes,
                     query.stops_early ? ", early stops" : "", query.has_barrier ? ", barrier" : "");
     for (const StagePlan& stage : query.stages) {
-      text += fmt::format("    stage {}: {}, rows of {}, from {} to {}\n", stage.stage,
-                          workload::spread_name(stage),
-                          stage.row_bytes != 0
-                              ? std::to_string(stage.row_bytes)
-                              : fmt::format("{} … {}", stage.least_bytes, stage.most_bytes),
-                          fmt::join(stage.senders, ","), fmt::join(stage.receivers, ","));
+      text += fmt::format(
+          "    stage {}: {}, rows of {}, from {} to {}{}\n", stage.stage,
+          workload::spread_name(stage),
+          stage.row_bytes != 0 ? std::to_string(stage.row_bytes)
+                               : fmt::format("{} … {}", stage.least_bytes, stage.most_bytes),
+          fmt::join(stage.senders, ","), stage.nodes.empty() ? "" : "any of the nodes of ",
+          fmt::join(stage.receivers, ","));
     }
   }
   for (const Fault& fault : plan.faults) {

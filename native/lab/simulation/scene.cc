@@ -28,6 +28,14 @@ void Scene::doing(workload::Step, const StagePlan& stage, uint32_t) {
   world.note(fmt::format("query {} stage {}", stage.query, stage.stage));
 }
 
+bool Scene::takes_row(const StagePlan& stage, uint32_t sender, uint64_t row) {
+  return ledger.queries[stage.query].handed_out[{stage.stage, node, sender}].insert(row).second;
+}
+
+void Scene::stops(const StagePlan& stage) {
+  ledger.queries[stage.query].stopped.emplace(stage.stage, me);
+}
+
 void Scene::tell_rows_made(const StagePlan& stage, uint64_t rows) {
   ledger.queries[stage.query].rows_made[{stage.stage, me}] = rows;
 }

@@ -28,6 +28,8 @@ class Scene final : public workload::Participant {
   bool is_trusted(uint32_t sender) const override;
   /// Is noted at each new stage, for reports of a run that hangs.
   void doing(workload::Step step, const StagePlan& stage, uint32_t peer) override;
+  bool takes_row(const StagePlan& stage, uint32_t sender, uint64_t row) override;
+  void stops(const StagePlan& stage) override;
   void tell_rows_made(const StagePlan& stage, uint64_t rows) override;
   std::optional<uint64_t> rows_made(const StagePlan& stage, uint32_t sender) const override;
 

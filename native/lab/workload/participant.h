@@ -49,6 +49,10 @@ class Participant {
   virtual void broken(const std::string&) {}
   /// Whether rows of the sender have to be what it made.
   virtual bool is_trusted(uint32_t /*sender*/) const { return true; }
+  /// Rows that any worker of its node may take: a row was handed out to it. False: that was so before.
+  virtual bool takes_row(const StagePlan&, uint32_t /*sender*/, uint64_t /*row*/) { return true; }
+  /// It has stopped receiving.
+  virtual void stops(const StagePlan&) {}
   /// Says, before it finishes a stage, how many rows it has made; asks what a sender has said.
   virtual void tell_rows_made(const StagePlan& stage, uint64_t rows) = 0;
   virtual std::optional<uint64_t> rows_made(const StagePlan& stage, uint32_t sender) const = 0;

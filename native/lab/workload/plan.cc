@@ -70,6 +70,26 @@ std::vector<uint32_t> some_of(Chance& chance, const std::vector<uint32_t>& worke
   return some;
 }
 
+// Its receivers find out by a row itself which of its sender's it is.
+void deliver_to_nodes(StagePlan& stage, const std::function<uint32_t(uint32_t)>& node_of) {
+  constexpr uint32_t kLeastBytes = 24;
+  stage.delivery = Delivery::node;
+  stage.grouped = false;
+  if (stage.row_bytes != 0) stage.row_bytes = std::max(stage.row_bytes, kLeastBytes);
+  stage.least_bytes = kLeastBytes;
+  stage.most_bytes = std::max(stage.most_bytes, kLeastBytes);
+  std::vector<uint32_t> numbers;
+  for (const uint32_t worker : stage.receivers) {
+    const uint32_t node = node_of(worker);
+    const auto at = std::ranges::find(numbers, node) - numbers.begin();
+    if (static_cast<size_t>(at) == numbers.size()) {
+      numbers.push_back(node);
+      stage.nodes.emplace_back();
+    }
+    stage.nodes[static_cast<size_t>(at)].push_back(worker);
+  }
+}
+
 void draw_stages(Chance& chance, const Bounds& bounds, uint32_t number, QueryPlan& query) {
   const auto draw_side = [&](uint64_t one_in) {
     if (chance.one_in(one_in))

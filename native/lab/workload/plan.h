@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "faro/shuffle.h"
 #include "lab/workload/chance.h"
 
 namespace faro::workload {
@@ -28,6 +30,8 @@ struct StagePlan {
   uint32_t most_bytes = 24;
   std::vector<uint32_t> senders;  // as in ShuffleSpec: empty is all
   std::vector<uint32_t> receivers;
+  Delivery delivery = Delivery::worker;
+  std::vector<std::vector<uint32_t>> nodes{};  // with Delivery::node: the workers of each receiver
   bool grouped = false;  // a row goes to a group of receivers, of which each sender has its own
 
   bool has_copies() const { return spread == Spread::multicast || spread == Spread::broadcast; }
@@ -56,6 +60,9 @@ struct Bounds {
 
 /// All of them, or each with a chance of one half; at least one.
 std::vector<uint32_t> some_of(Chance& chance, const std::vector<uint32_t>& workers);
+
+/// Rows of a stage are for any worker of a node. `node_of`: of a worker.
+void deliver_to_nodes(StagePlan& stage, const std::function<uint32_t(uint32_t)>& node_of);
 
 /// One to five stages between the workers of the query. `number`: its index in the run.
 void draw_stages(Chance& chance, const Bounds& bounds, uint32_t number, QueryPlan& query);

@@ -19,12 +19,20 @@ std::string RowChecker::check(uint32_t sender, std::span<const std::byte> row) {
   if (found == sources_.end()) return fmt::format("rows of worker {}, no sender", sender);
   Source& source = found->second;
   for (Stream& stream : source.streams) {
+    if (rows_.plan().delivery == Delivery::node) skip_to(sender, stream, row);
     if (!is_next(sender, stream, row)) continue;
     source.received = std::max(source.received, stream.next + 1);
     stream.next = rows_.next_for(stream.target, sender, stream.next + 1);
     return "";
   }
   return complaint(sender, source, row);
+}
+
+// Rows before that one are others'.
+void RowChecker::skip_to(uint32_t sender, Stream& stream, std::span<const std::byte> row) {
+  constexpr uint64_t kMostRows = 1 << 20;  // more than any sender makes
+  while (stream.next < kMostRows && !is_next(sender, stream, row))
+    stream.next = rows_.next_for(stream.target, sender, stream.next + 1);
 }
 
 bool RowChecker::is_next(uint32_t sender, const Stream& stream, std::span<const std::byte> row) {
@@ -62,7 +70,7 @@ std::string RowChecker::check_number(uint32_t sender, uint64_t made) const {
 std::string RowChecker::check_end(uint32_t sender, std::optional<uint64_t> made) const {
   if (!made) return fmt::format("the stream ends, but worker {} has not finished", sender);
   for (const Stream& stream : sources_.at(sender).streams) {
-    if (stream.next >= *made) continue;
+    if (stream.next >= *made || rows_.plan().delivery == Delivery::node) continue;
     return fmt::format("the stream ends before row {} of worker {}, which made {}", stream.next,
                        sender, *made);
   }

@@ -17,13 +17,20 @@ std::vector<uint32_t> resolve(const std::vector<uint32_t>& named, uint32_t count
   return all;
 }
 
+std::vector<uint32_t> receivers_of(const StagePlan& plan, uint32_t worker_count) {
+  if (plan.delivery == Delivery::worker) return resolve(plan.receivers, worker_count);
+  std::vector<uint32_t> first;
+  for (const std::vector<uint32_t>& workers : plan.nodes) first.push_back(workers.front());
+  return first;
+}
+
 }  // namespace
 
 RowGenerator::RowGenerator(uint64_t seed, StagePlan plan, uint32_t worker_count)
     : seed_(seed),
       plan_(std::move(plan)),
       senders_(resolve(plan_.senders, worker_count)),
-      receivers_(resolve(plan_.receivers, worker_count)) {
+      receivers_(receivers_of(plan_, worker_count)) {
   if (!plan_.grouped) return;
   for (const uint32_t sender : senders_) groups_[sender] = draw_groups(sender);
 }
@@ -71,6 +78,13 @@ bool RowGenerator::sends(uint32_t worker) const {
 }
 
 uint32_t RowGenerator::receiver_of(uint32_t worker) const {
+  if (plan_.delivery == Delivery::node) {
+    const auto has_worker = [worker](const std::vector<uint32_t>& workers) {
+      return std::ranges::find(workers, worker) != workers.end();
+    };
+    return static_cast<uint32_t>(std::ranges::find_if(plan_.nodes, has_worker) -
+                                 plan_.nodes.begin());
+  }
   return static_cast<uint32_t>(std::find(receivers_.begin(), receivers_.end(), worker) -
                                receivers_.begin());
 }

@@ -20,8 +20,9 @@ class RowGenerator {
   RowGenerator(uint64_t seed, StagePlan plan, uint32_t worker_count);
 
   const StagePlan& plan() const { return plan_; }
-  const std::vector<uint32_t>& senders() const { return senders_; }      // worker numbers
-  const std::vector<uint32_t>& receivers() const { return receivers_; }  // worker numbers
+  const std::vector<uint32_t>& senders() const { return senders_; }  // worker numbers
+  /// Worker numbers; with Delivery::node one of each node.
+  const std::vector<uint32_t>& receivers() const { return receivers_; }
   bool sends(uint32_t worker) const;
   /// receivers().size() if it is none.
   uint32_t receiver_of(uint32_t worker) const;

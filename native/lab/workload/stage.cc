@@ -25,12 +25,13 @@ Stage::Stage(Participant& participant, RowGenerator rows, Habits habits)
   const uint32_t receiver = rows_.receiver_of(participant.me);
   if (receiver < rows_.receivers().size()) checker_.emplace(rows_, receiver);
   ended_ = !checker_;
+  if (plan().delivery == Delivery::node) habits_.one_by_one = false;
 }
 
 bool Stage::is_shared_with(const std::vector<uint32_t>& workers) const {
   const auto takes_part = [this](uint32_t worker) {
     return worker != participant_.me && (std::ranges::count(rows_.senders(), worker) > 0 ||
-                                         std::ranges::count(rows_.receivers(), worker) > 0);
+                                         std::ranges::count(plan().receivers, worker) > 0);
   };
   return (sends() || receives()) && std::ranges::any_of(workers, takes_part);
 }
@@ -39,6 +40,7 @@ ShuffleSpec Stage::spec(const QueryId& id) const {
   std::string format(100 * (plan().stage % 4), 'x');  // none, short ones, one that is cut
   ShuffleSpec spec{
       id, plan().stage, plan().row_bytes, plan().senders, plan().receivers, std::move(format)};
+  spec.delivery = plan().delivery;
   spec.groups = rows_.groups(participant_.me);
   return spec;
 }
@@ -245,6 +247,11 @@ bool Stage::check(const Batch& batch) {
   for (const std::span<const std::byte> row : batch.each_row()) {
     if (const std::string wrong = checker_->check(sender, row); !wrong.empty())
       return broken(wrong);
+    if (plan().delivery == Delivery::node &&
+        !participant_.takes_row(plan(), sender, checker_->number_of_last(sender))) {
+      return broken(fmt::format("row {} of worker {} was handed out before",
+                                checker_->number_of_last(sender), sender));
+    }
     ++rows;
     counts.bytes += row.size();
   }
@@ -272,6 +279,7 @@ bool Stage::check_end() {
 void Stage::stop() {
   stopped_ = true;
   ++participant_.counts.stops;
+  participant_.stops(plan());
   (void)receiver_.stop();
 }
 

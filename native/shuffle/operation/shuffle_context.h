@@ -14,6 +14,7 @@
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/ownership.h"
 #include "shuffle/operation/worker_context.h"
+#include "shuffle/query/logical_receivers.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/row_format.h"
 #include "shuffle/query/shuffle_counts.h"
@@ -27,13 +28,15 @@ class ShuffleSide;
 class ShuffleContext {
  public:
   ShuffleContext(Ownership& ownership, std::shared_ptr<Query> query, ShuffleSpec spec,
-                 StageLists lists, std::shared_ptr<ShuffleCounts> counts)
+                 StageLists lists, LogicalReceivers receivers,
+                 std::shared_ptr<ShuffleCounts> counts)
       : ownership_(ownership),
         worker_(ownership.worker()),
         operation_(ownership.operation()),
         query_(std::move(query)),
         spec_(std::move(spec)),
         lists_(std::move(lists)),
+        receivers_(std::move(receivers)),
         counts_(std::move(counts)) {}
   virtual ~ShuffleContext() = default;
   ShuffleContext(const ShuffleContext&) = delete;
@@ -45,6 +48,7 @@ class ShuffleContext {
     return spec_;
   }  // senders and receivers are filled in: never empty
   const StageLists& lists() const noexcept { return lists_; }
+  const LogicalReceivers& receivers() const noexcept { return receivers_; }
   ShuffleCounts& counts() const noexcept { return *counts_; }
   Operation& operation() noexcept { return operation_; }
   /// Why the last call that answered failed did, of either side; ok if none did.
@@ -94,6 +98,7 @@ class ShuffleContext {
   const std::shared_ptr<Query> query_;
   const ShuffleSpec spec_;
   const StageLists lists_;
+  const LogicalReceivers receivers_;
   const std::shared_ptr<ShuffleCounts> counts_;
   const ShuffleSide* failed_last_ = nullptr;
   uint32_t references_ = 0;

@@ -8,6 +8,7 @@
 #include "faro/query.h"
 #include "faro/status.h"
 #include "shuffle/overflow/overflow.h"
+#include "shuffle/query/node_stage.h"
 #include "shuffle/query/shuffle_counts.h"
 #include "wire/query_message.h"
 
@@ -29,6 +30,7 @@ class Query {
   const QueryId id;
   OverflowUsage usage;
   QueryShuffles shuffles;
+  NodeStages node_stages;
 
   /// Acquire: cause() is set when this is true.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }

@@ -11,14 +11,14 @@ uint64_t read(const counters::Counter& counter) noexcept {
 
 }  // namespace
 
-ShuffleCounts::ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, bool sends,
+ShuffleCounts::ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, uint32_t receiver_count,
                              std::shared_ptr<const ReceivedBySender> received)
     : query_(spec.query),
       stage_(spec.stage),
       worker_(worker),
-      sent_(sends ? new SentCounts[spec.receivers.size()] : nullptr),
+      receiver_count_(receiver_count),
+      sent_(receiver_count > 0 ? new SentCounts[receiver_count] : nullptr),
       received_(std::move(received)) {
-  if (sends) receiver_count_ = static_cast<uint32_t>(spec.receivers.size());
   if (received_ != nullptr) senders_ = spec.senders;
 }
 

@@ -112,8 +112,8 @@ struct BlockedCounts {
 
 class ShuffleCounts : public std::enable_shared_from_this<ShuffleCounts> {
  public:
-  /// The counts of `worker`. `received`: null if it is no receiver.
-  ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, bool sends,
+  /// The counts of `worker`, which sends to that many receivers, 0 if it is no sender. `received`: null if it is no receiver.
+  ShuffleCounts(const ShuffleSpec& spec, uint32_t worker, uint32_t receiver_count,
                 std::shared_ptr<const ReceivedBySender> received);
 
   const QueryId& query() const noexcept { return query_; }
@@ -129,7 +129,7 @@ class ShuffleCounts : public std::enable_shared_from_this<ShuffleCounts> {
   const QueryId query_;
   const uint32_t stage_;
   const uint32_t worker_;
-  uint32_t receiver_count_ = 0;    // 0: this worker is no sender
+  const uint32_t receiver_count_;  // 0: this worker is no sender
   std::vector<uint32_t> senders_;  // none: this worker is no receiver
   const std::unique_ptr<SentCounts[]> sent_;
   const std::shared_ptr<const ReceivedBySender> received_;

@@ -29,11 +29,18 @@ StageLists StageLists::of(const ShuffleSpec& spec) {
   std::sort(workers.begin(), workers.end());
   workers.push_back(UINT32_MAX);  // no worker: ends the senders
   workers.insert(workers.end(), spec.receivers.begin(), spec.receivers.end());
+  if (spec.delivery != Delivery::worker) {
+    workers.push_back(UINT32_MAX);  // ends the receivers
+    workers.push_back(static_cast<uint32_t>(spec.delivery));
+  }
   StageLists lists;
   lists.digest = hash_bytes(workers.data(), workers.size() * sizeof(uint32_t));
   lists.sender_count = static_cast<uint32_t>(spec.senders.size());
   lists.receiver_count = static_cast<uint32_t>(spec.receivers.size());
+  lists.delivery = spec.delivery;
   lists.text = fmt::format("senders {}, receivers {}", named(spec.senders), named(spec.receivers));
+  if (spec.delivery != Delivery::worker)
+    lists.text += fmt::format(", delivery = {}", to_string(spec.delivery));
   return lists;
 }
 

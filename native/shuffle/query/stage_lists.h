@@ -11,11 +11,12 @@ namespace faro::shuffle {
 
 /// The lists of a shuffle as one worker has opened it; both are named.
 struct StageLists {
-  /// It is equal for equal senders, in any order, and equal receivers, in the same order: rows are
-  /// sent to receivers by their place in it.
+  /// It is equal for equal senders, in any order, equal receivers, in the same order, and an equal
+  /// delivery: rows are sent to receivers by their place in it.
   uint64_t digest = 0;
   uint32_t sender_count = 0;
-  uint32_t receiver_count = 0;
+  uint32_t receiver_count = 0;  // workers; 0: it was not opened
+  Delivery delivery = Delivery::worker;
   std::string text;  // "senders 0, 1, receivers 2"
 
   static StageLists of(const ShuffleSpec& spec);

@@ -4,13 +4,15 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "shuffle/receive/broken_ring.h"
+#include "wire/open_fields.h"
 
 namespace faro::shuffle {
 
-void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
+void Dispatch::dispatch(InRing& ring, const transport::FrameView& view, MovedFrame* moved) {
   if (view.header.slot >= ring.slots.size()) {
     fail_ring(worker_, ring, "frame for slot {}, but slots end at {} (shuffle.limit)",
               view.header.slot, ring.slots.size() - 1);
@@ -19,11 +21,11 @@ void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
   switch (view.header.kind) {
     case wire::FrameKind::open:
       on_open(ring, view);
-      frames_.release_in_ring(ring, view.token);
+      give_back(ring, view, moved);
       break;
     case wire::FrameKind::finish:
       on_finish(ring, view);
-      frames_.release_in_ring(ring, view.token);
+      give_back(ring, view, moved);
       break;
     case wire::FrameKind::message:
     case wire::FrameKind::end:
@@ -31,14 +33,29 @@ void Dispatch::dispatch(InRing& ring, const transport::FrameView& view) {
                 static_cast<int>(view.header.kind));
       break;
     default:
-      on_rows(ring, view);
+      on_rows(ring, view, moved);
   }
+}
+
+void Dispatch::give_back(InRing& ring, const transport::FrameView& view,
+                         MovedFrame* moved) noexcept {
+  if (moved != nullptr) return worker_.overflow.free(moved->stored);
+  frames_.release_in_ring(ring, view.token);
 }
 
 void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
   wire::OpenPayload open;
   std::memcpy(&open, view.payload, sizeof open);
-  auto format = RowFormat::of_open({view.payload, wire::bytes_before_fields(view.header)});
+  const uint32_t fields = wire::bytes_before_fields(view.header);
+  auto format = RowFormat::of_open({view.payload, fields});
+  wire::OpenFields said;
+  const std::vector<std::byte> list(view.payload + fields,
+                                    view.payload + fields + view.header.field_bytes);
+  if (const char* const why = said.read(list, worker_.own_node().worker_count)) {
+    fail_ring(worker_, ring, "an OPEN with {}", why);
+    return;
+  }
+  const auto delivery = static_cast<Delivery>(said.delivery);
   Binding& binding = ring.slots[view.header.slot];
   // The slot may still be bound: its last query failed before it could finish (native/DESIGN.md#hc-8).
   if (binding.state == Binding::State::bound)
@@ -50,7 +67,8 @@ void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
   if (query == nullptr || query->failed() || query->outcome_known()) return;
   Inbox* inbox = inboxes_.find(id, open.stage);
   if (inbox != nullptr) {
-    if (const Status status = agreement_.on_open(*inbox, ring.sender, open, format); !status.ok()) {
+    const Status status = agreement_.on_open(*inbox, ring.sender, open, delivery, format);
+    if (!status.ok()) {
       worker_.queries.fail(*query, status);
       return;
     }
@@ -63,17 +81,18 @@ void Dispatch::on_open(InRing& ring, const transport::FrameView& view) {
     worker_.queries.add_unopened(*inbox->query(), worker_.number, open.stage, ring.sender,
                                  worker_.now());
   }
-  bind(*inbox, ring, view.header.slot, open, std::move(format));
+  bind(*inbox, ring, view.header.slot, open, delivery, std::move(format));
 }
 
 // Null, and the query fails, if that node's workers have sent to too many stages that nobody has opened here.
 Inbox* Dispatch::add_inbox(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage) {
-  if (inboxes_.unopened_by(ring.sender_node) >= ring.slots.size()) {
+  const uint64_t limit = worker_.settings.shuffle_limit;
+  if (inboxes_.unopened_by(ring.sender_node) >= limit) {
     worker_.queries.fail_by_sender(*query, ring.sender_node,
                                    base::error(Code::query_unopened,
                                                "worker {} was sent rows for more than "
                                                "shuffle.limit = {} shuffles that it has not opened",
-                                               worker_.number, ring.slots.size())
+                                               worker_.number, limit)
                                        .of_stage(stage));
     return nullptr;
   }
@@ -86,7 +105,7 @@ void Dispatch::fail_stage(Inbox& inbox, std::string why) {
 }
 
 void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,
-                    RowFormat format) {
+                    Delivery delivery, RowFormat format) {
   Inbox::SenderQueue& queue = inbox.queue(ring.sender);
   if (!inbox.is_sender(ring.sender)) {
     fail_stage(inbox, fmt::format("worker {} sends in stage {}, but worker {} opened it without "
@@ -106,6 +125,7 @@ void Dispatch::bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenP
     queue.slot = slot;
     queue.row_bytes = open.row_bytes;
     queue.opened = open;
+    queue.delivery = delivery;
     queue.format = format.digest;
     if (inbox.heard.digest == 0) inbox.heard = std::move(format);
     ring.slots[slot] = Binding{Binding::State::bound, &inbox};
@@ -128,7 +148,8 @@ void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameVi
   wire::FinishPayload finish;
   std::memcpy(&finish, view.payload, sizeof finish);
   Inbox::SenderQueue& queue = inbox.queue(ring.sender);
-  if (finish.row_count != queue.rows_received) {
+  // Of rows for any worker of the node each has some (NodeEnd::check_rows).
+  if (queue.delivery != Delivery::node && finish.row_count != queue.rows_received) {
     worker_.queries.fail_by_sender(
         *inbox.query(), ring.sender_node,
         base::error(Code::query_failed,
@@ -141,14 +162,14 @@ void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameVi
   queue.bound = false;
 }
 
-void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
+void Dispatch::on_rows(InRing& ring, const transport::FrameView& view, MovedFrame* moved) {
   const Binding binding = ring.slots[view.header.slot];
   if (binding.state == Binding::State::unbound) {
     fail_ring(worker_, ring, "rows for slot {}, which is not open", view.header.slot);
-    return;
+    return give_back(ring, view, moved);
   }
   if (binding.state == Binding::State::discard) {
-    frames_.release_in_ring(ring, view.token);
+    give_back(ring, view, moved);
     return;
   }
   Inbox& inbox = *binding.inbox;
@@ -161,10 +182,9 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
   if (!fits) {
     fail_ring(worker_, ring, "{} rows of {} bytes in a frame of {}", rows, queue.row_bytes,
               view.payload_bytes());
-    return;
+    return give_back(ring, view, moved);
   }
   FrameNode* const node = frames_.take();
-  node->ring = &ring;
   node->inbox = &inbox;
   node->token = view.token;
   node->kind = view.header.kind;
@@ -172,15 +192,20 @@ void Dispatch::on_rows(InRing& ring, const transport::FrameView& view) {
   node->row_count = view.header.row_count;
   node->row_bytes = queue.row_bytes;
   node->payload_bytes = view.payload_bytes();
-  node->payload = view.payload;
-  if (!whole) {
+  if (!whole) node->payload_bytes -= sizeof node->part;
+  if (moved != nullptr) {
+    node->part = moved->part;
+    node->stored = std::exchange(moved->stored, {});
+    node->payload = node->stored.memory;  // null if it is in the file
+    inbox.received()->of(ring.sender).add_spilled(node->row_count, node->payload_bytes);
+  } else {
     // Read once: its sender may change the ring's memory.
-    std::memcpy(&node->part, view.payload, sizeof node->part);
-    node->payload += sizeof node->part;
-    node->payload_bytes -= sizeof node->part;
+    if (!whole) std::memcpy(&node->part, view.payload, sizeof node->part);
+    node->payload = whole ? view.payload : view.payload + sizeof node->part;
+    node->ring = &ring;
+    ring.append(node);
   }
   queue.rows_received += rows;
-  ring.append(node);
   inbox.append(node);
 }
 

@@ -22,17 +22,19 @@ class Dispatch {
            StageAgreement& agreement)
       : worker_(worker), inboxes_(inboxes), frames_(frames), agreement_(agreement) {}
 
-  /// Throws std::bad_alloc before anything has changed.
-  void dispatch(InRing& ring, const transport::FrameView& view);
+  /// `moved`: where the frame lies, if that is not the ring; OPEN and FINISH are to be readable there. Throws std::bad_alloc before
+  /// anything has changed.
+  void dispatch(InRing& ring, const transport::FrameView& view, MovedFrame* moved = nullptr);
 
  private:
   void on_open(InRing& ring, const transport::FrameView& view);
   void on_finish(InRing& ring, const transport::FrameView& view);
   void finish(Inbox& inbox, const InRing& ring, const transport::FrameView& view);
-  void on_rows(InRing& ring, const transport::FrameView& view);
+  void on_rows(InRing& ring, const transport::FrameView& view, MovedFrame* moved);
+  void give_back(InRing& ring, const transport::FrameView& view, MovedFrame* moved) noexcept;
   Inbox* add_inbox(std::shared_ptr<Query> query, const InRing& ring, uint32_t stage);
   void bind(Inbox& inbox, InRing& ring, uint16_t slot, const wire::OpenPayload& open,
-            RowFormat format);
+            Delivery delivery, RowFormat format);
   void fail_stage(Inbox& inbox, std::string why);
 
   const WorkerContext& worker_;

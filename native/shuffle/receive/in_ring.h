@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "shuffle/overflow/overflow.h"
@@ -36,6 +37,20 @@ struct FrameNode {
 static_assert(sizeof(FrameNode) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
               "a node, and what the spill file keeps of a part");
 
+/// Where a frame lies that was moved to overflow before its worker has taken it.
+struct MovedFrame {
+  Stored stored;
+  wire::FragmentPayload part{};  // of a fragment; the bytes behind it are stored
+
+  /// Copies the bytes of a frame there, charged to `usage`. Errors: overflow_exhausted.
+  Status store(Overflow& overflow, OverflowUsage& usage, const transport::FrameView& frame);
+  /// Copies them to memory alone, and only if there is plenty (Overflow::store_if_plenty).
+  bool store_if_plenty(Overflow& overflow, OverflowUsage& usage, const transport::FrameView& frame);
+
+ private:
+  std::span<const std::byte> split(const transport::FrameView& frame) noexcept;
+};
+
 /// What a slot of a ring stands for.
 struct Binding {
   enum class State : uint8_t { unbound, bound, discard };
@@ -63,6 +78,8 @@ struct InRing {
   FrameNode* first = nullptr;  // in place and not handed out, oldest first
   FrameNode* last = nullptr;
   std::vector<Binding> slots;
+  std::vector<uint64_t>
+      slot_owners;  // where it ends at the node: NodeStream::id of who has the slot; 0: nobody
 
   void append(FrameNode* node) noexcept;
   void unlink(FrameNode* node) noexcept;

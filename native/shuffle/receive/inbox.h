@@ -64,9 +64,10 @@ class Inbox final : public AwaitedSenders {
     SenderQueue* next_active = nullptr;
     uint32_t row_bytes =
         0;  // as its sender says; once the shuffle is open, the same as the inbox's
-    wire::OpenPayload opened{};  // by its sender
-    uint64_t format = 0;         // of its rows, the digest of what it has said; 0: nothing
-    uint32_t index = 0;          // of the sender in the list of the worker's own open
+    wire::OpenPayload opened{};            // by its sender
+    Delivery delivery = Delivery::worker;  // as its sender says
+    uint64_t format = 0;  // of its rows, the digest of what it has said; 0: nothing
+    uint32_t index = 0;   // of the sender in the list of the worker's own open
     uint64_t rows_received = 0;
     Assembly assembly;
 

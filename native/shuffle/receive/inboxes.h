@@ -34,11 +34,10 @@ class Inboxes {
   void forget_unopened(uint32_t sender) noexcept;
   /// Nothing comes any more by the slot that a sender is bound to; `state`: what the slot then stands for.
   void unbind(Inbox::SenderQueue& queue, Binding::State state) noexcept;
-  /// Whether one of those with frames is such that `is`.
+  /// Whether one of them is such that `is`.
   template <typename Is>
-  bool any_with_frames(const Is& is) const {
-    return std::ranges::any_of(
-        inboxes_, [&](const auto& inbox) { return inbox->active() != nullptr && is(*inbox); });
+  bool any(const Is& is) const {
+    return std::ranges::any_of(inboxes_, [&](const auto& inbox) { return is(*inbox); });
   }
   /// Counts a queue that ends.
   void finish(Inbox& inbox, Inbox::SenderQueue& queue);

@@ -12,15 +12,19 @@ namespace faro::shuffle {
 static_assert(sizeof(InRing) + 3 * sizeof(void*) <= session::kIncomingLaneRingBytes);
 static_assert(sizeof(Binding) <= session::kLaneSlotBytes);
 
-ReceiveSide::ReceiveSide(const WorkerContext& worker, Operation& operation)
+ReceiveSide::ReceiveSide(const WorkerContext& worker, NodeEnd* node_end, Operation& operation)
     : worker_(worker),
+      operation_(operation),
       ready_(worker.membership.ready_set(worker.local_index)),
       frames_(worker),
       inboxes_(worker, frames_),
       agreement_(worker, inboxes_),
       dispatch_(worker, inboxes_, frames_, agreement_),
       fragments_(worker, operation, frames_),
-      spill_(worker, operation, frames_) {}
+      spill_(worker, operation, frames_) {
+  if (node_end != nullptr)
+    at_node_.emplace(worker_, *node_end, operation, rings_, dispatch_, frames_, spill_);
+}
 
 // The ends of the rings belong to links: LinkLanes sets `transport`.
 std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
@@ -42,11 +46,11 @@ std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
   std::vector<InRing>& added = rings_.emplace(node, std::move(rings)).first->second;
   for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
     for (uint32_t k = 0; k < layout.rings_per_lane; ++k) {
-      InRing& ring = added[size_t{remote} * layout.rings_per_lane + k];
+      const uint32_t index = remote * layout.rings_per_lane + k;
+      InRing& ring = added[index];
       ring.sender = peer.first_worker + remote;
       ring.sender_node = node;
-      const uint32_t number =
-          first_ready + layout.index_at_receiver(layout.ring(remote, worker_.local_index, k));
+      const uint32_t number = first_ready + index;
       (*ring_by_ready_[number / kPerGroup])[number % kPerGroup] = &ring;
     }
   }
@@ -72,9 +76,9 @@ InRing* ReceiveSide::marked(uint32_t number) const noexcept {
   return (*ring_by_ready_[group])[number % ring::ReadySet::kRingsPerGroup];
 }
 
-bool ReceiveSide::poll() {
+bool ReceiveSide::poll(const NodeShare::Wanted& wanted) {
   has_polled_ = true;
-  bool any = false;
+  bool any = at_node_ && at_node_->take(wanted);
   const size_t backlog = backlog_.size();  // those added while visiting are for the next time
   ready_.take([&](uint32_t number) {
     if (InRing* const ring = marked(number)) any |= visit(*ring);
@@ -146,6 +150,7 @@ void ReceiveSide::look_at(uint32_t node) {
 }
 
 bool ReceiveSide::has_blocked_sender(Haste after) const noexcept {
+  if (after >= Haste::soon && at_node_ && at_node_->has_blocked_sender()) return true;
   const auto blocks = [&](const InRing& ring) {
     return ring.blocks_sender() && spill_.has_any(ring, after);
   };
@@ -155,8 +160,11 @@ bool ReceiveSide::has_blocked_sender(Haste after) const noexcept {
 
 bool ReceiveSide::spill_blocked(Haste after) {
   // Mostly there is nothing urgent, and each look of a wait asks.
-  const auto may_be = [this](const Inbox& inbox) { return spill_.may_be_urgent(inbox); };
-  if (after == Haste::at_once && !inboxes_.any_with_frames(may_be)) return false;
+  const auto may_be = [this](const Inbox& inbox) {
+    return (at_node_ || inbox.active() != nullptr) && spill_.may_be_urgent(inbox);
+  };
+  if (after == Haste::at_once && !inboxes_.any(may_be)) return false;
+  if (at_node_) return at_node_->spill(after, [](const InRing&) { return true; });
   bool spilled = false;
   for (auto& [node, rings] : rings_) {
     for (InRing& ring : rings) {
@@ -167,6 +175,8 @@ bool ReceiveSide::spill_blocked(Haste after) {
 }
 
 bool ReceiveSide::spill_own() {
+  const auto is_own = [this](const InRing& ring) { return ring.sender == worker_.number; };
+  if (at_node_) return at_node_->spill(Haste::late, is_own);
   bool spilled = false;
   for (InRing& ring : rings_of(worker_.membership.node())) {
     if (ring.sender != worker_.number) continue;

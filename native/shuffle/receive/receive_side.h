@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,24 +16,28 @@
 #include "shuffle/receive/fragments.h"
 #include "shuffle/receive/in_ring.h"
 #include "shuffle/receive/inboxes.h"
+#include "shuffle/receive/node_end.h"
+#include "shuffle/receive/node_share.h"
 #include "shuffle/receive/received_frames.h"
 #include "shuffle/receive/spill.h"
 #include "shuffle/receive/stage_agreement.h"
 
 namespace faro::shuffle {
 
-/// This type alone says who consumes a ring: the one worker it is made for. When the worker looks at a ring it takes
-/// all frames that have arrived, whichever shuffle they belong to. So a frame that is wanted is found at once, whatever
-/// lies before it.
+/// This type alone says who consumes a ring, or a share of one that ends at the node: the one worker it is made for. When the
+/// worker looks at a ring it takes all frames that have arrived, whichever shuffle they belong to. So a frame that is wanted is
+/// found at once, whatever lies before it.
 ///
 /// Threads: the worker, except where said.
 class ReceiveSide {
  public:
-  ReceiveSide(const WorkerContext& worker, Operation& operation);
+  /// `node_end`: where the rings end whose shares this side takes; null: its rings end at the worker.
+  ReceiveSide(const WorkerContext& worker, NodeEnd* node_end, Operation& operation);
 
-  /// Takes what has arrived in all rings that may have something. Returns whether anything had.
-  /// Throws: std::bad_alloc; a frame that there was no memory for waits in its ring.
-  bool poll();
+  /// Takes what has arrived in all rings that may have something; where rings end at the node, what is wanted alone. Returns whether
+  /// anything had. Throws: std::bad_alloc; a frame that there was no memory for waits in its ring.
+  bool poll(const NodeShare::Wanted& wanted);
+  bool poll() { return poll({}); }
   /// An attempt begins; whether it has polled. What a poll finds that comes later belongs to the next attempt.
   void begin_attempt() noexcept { has_polled_ = false; }
   bool has_polled() const noexcept { return has_polled_; }
@@ -67,6 +72,8 @@ class ReceiveSide {
   const ReceivedFrames& frames() const noexcept { return frames_; }
   StageAgreement& agreement() noexcept { return agreement_; }
   Fragments& fragments() noexcept { return fragments_; }
+  /// Null: rings end at the worker.
+  NodeShare* at_node() noexcept { return at_node_ ? &*at_node_ : nullptr; }
 
  private:
   InRing* marked(uint32_t number) const noexcept;
@@ -75,6 +82,7 @@ class ReceiveSide {
   void look_again(InRing& ring) noexcept;
 
   const WorkerContext& worker_;
+  Operation& operation_;
   ring::ReadySet& ready_;
   std::map<uint32_t, std::vector<InRing>> rings_;  // by node: sender on it * rings_per_lane + k
   using RingGroup = std::array<InRing*, ring::ReadySet::kRingsPerGroup>;  // null: none
@@ -89,6 +97,7 @@ class ReceiveSide {
   Dispatch dispatch_;
   Fragments fragments_;
   Spill spill_;
+  std::optional<NodeShare> at_node_;
 };
 
 }  // namespace faro::shuffle

@@ -17,6 +17,14 @@ enum class Haste : uint8_t {
   never,    // the call that waits takes them by itself
 };
 
+/// The drain delay doubles within one wait up to that many times drain.delay_us: without an end to it the time that a plan needs
+/// whose rows must be spilled would double with each ring's worth of them. With the defaults a ring then moves on by 2 MiB a
+/// second. Rows that are spilled late are so after as long.
+inline constexpr base::Nanoseconds kDrainDelayGrowth = 16;
+inline base::Nanoseconds longest_drain_delay(const base::Settings& settings) noexcept {
+  return kDrainDelayGrowth * settings.drain_delay_us * 1000;
+}
+
 /// Threads: the worker.
 class Spill {
  public:
@@ -28,6 +36,10 @@ class Spill {
   bool spill(InRing& ring, Haste after);
   /// Whether there are such frames.
   bool has_any(const InRing& ring, Haste after) const noexcept;
+  /// Whether those of an inbox that lie in this ring do not have to stay longer than `after`.
+  bool may(const InRing& ring, const Inbox& inbox, Haste after) const noexcept {
+    return haste_of(ring, inbox) <= after;
+  }
   /// Whether some frames of an inbox may have to be copied at once.
   bool may_be_urgent(const Inbox& inbox) const noexcept;
 

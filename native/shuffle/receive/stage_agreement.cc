@@ -17,6 +17,19 @@ Status StageAgreement::lists_differ(const Inbox& inbox, uint32_t sender,
       .of_stage(inbox.stage());
 }
 
+Status StageAgreement::deliveries_differ(const Inbox& inbox, uint32_t sender, Delivery sent,
+                                         Delivery received) const {
+  const std::vector<session::Node>& nodes = worker_.membership.nodes();
+  return base::error(
+             Code::stage_mismatch,
+             "stage {} of query {}: worker {} of {} sends with delivery = {}, but worker {} "
+             "of {} opened it with delivery = {}",
+             inbox.stage(), inbox.query()->id.to_string(), sender,
+             nodes[worker_.queries.node_of_worker(sender)].name, to_string(sent), worker_.number,
+             worker_.own_node().name, to_string(received))
+      .of_stage(inbox.stage());
+}
+
 Status StageAgreement::formats_differ(const Inbox& inbox, uint32_t sender, const RowFormat& written,
                                       const RowFormat& read) const {
   const std::vector<session::Node>& nodes = worker_.membership.nodes();
@@ -30,7 +43,9 @@ Status StageAgreement::formats_differ(const Inbox& inbox, uint32_t sender, const
 }
 
 Status StageAgreement::on_open(const Inbox& inbox, uint32_t sender, const wire::OpenPayload& opened,
-                               const RowFormat& format) const {
+                               Delivery delivery, const RowFormat& format) const {
+  if (inbox.lists.receiver_count != 0 && delivery != inbox.lists.delivery)
+    return deliveries_differ(inbox, sender, delivery, inbox.lists.delivery);
   if (!inbox.agrees(opened)) return lists_differ(inbox, sender, opened);
   if (!inbox.format.agrees(format)) return formats_differ(inbox, sender, format, inbox.format);
   return Status::Ok();
@@ -55,7 +70,9 @@ Status StageAgreement::on_own_open(Inbox& inbox, const ShuffleSpec& spec, const 
     }
     inbox.lists = lists;
     differs =
-        !is_sender || !agrees ? lists_differ(inbox, sender, queue.opened)
+        queue.delivery != spec.delivery
+            ? deliveries_differ(inbox, sender, queue.delivery, spec.delivery)
+        : !is_sender || !agrees ? lists_differ(inbox, sender, queue.opened)
         : !format.agrees(written)
             ? formats_differ(inbox, sender, written, format)
             : base::error(

@@ -22,7 +22,7 @@ class StageAgreement {
 
   /// A sender opens the stage of an inbox. Ok: as this worker has, or it has not yet.
   Status on_open(const Inbox& inbox, uint32_t sender, const wire::OpenPayload& opened,
-                 const RowFormat& format) const;
+                 Delivery delivery, const RowFormat& format) const;
   /// What came before this worker opens the stage.
   Status on_own_open(Inbox& inbox, const ShuffleSpec& spec, const StageLists& lists,
                      const RowFormat& format);
@@ -30,6 +30,8 @@ class StageAgreement {
   Status on_own_format(Inbox& inbox);
 
  private:
+  Status deliveries_differ(const Inbox& inbox, uint32_t sender, Delivery sent,
+                           Delivery received) const;
   Status lists_differ(const Inbox& inbox, uint32_t sender, const wire::OpenPayload& opened) const;
   Status formats_differ(const Inbox& inbox, uint32_t sender, const RowFormat& written,
                         const RowFormat& read) const;

@@ -4,13 +4,13 @@
 
 namespace faro::shuffle {
 
-Status GroupBlocks::check(const ShuffleSpec& spec) {
+Status GroupBlocks::check(const ShuffleSpec& spec, uint32_t receiver_count) {
   const std::vector<std::vector<uint32_t>>& groups = spec.groups;
   if (groups.size() > ShuffleSpec::kGroupLimit) {
     return base::error(Code::limit_exceeded, "stage {}: {} groups, of at most {}", spec.stage,
                        groups.size(), ShuffleSpec::kGroupLimit);
   }
-  std::vector<size_t> named_by(spec.receivers.size());  // the last group that names it, plus one
+  std::vector<size_t> named_by(receiver_count);  // the last group that names it, plus one
   for (size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].empty())
       return base::error(Code::invalid_argument, "stage {}: group {} is empty", spec.stage, g);
@@ -29,10 +29,11 @@ Status GroupBlocks::check(const ShuffleSpec& spec) {
   return Status::Ok();
 }
 
-Result<GroupBlocks> GroupBlocks::allocate(const ShuffleSpec& spec, Overflow& overflow,
-                                          OverflowUsage& usage, uint32_t block_bytes) {
+Result<GroupBlocks> GroupBlocks::allocate(const ShuffleSpec& spec, uint32_t receiver_count,
+                                          Overflow& overflow, OverflowUsage& usage,
+                                          uint32_t block_bytes) {
   GroupBlocks made;
-  LoneMembers alone(static_cast<uint32_t>(spec.receivers.size()));
+  LoneMembers alone(receiver_count);
   for (size_t g = 0; g < spec.groups.size(); ++g) {
     if (alone.is_receiver(spec.groups[g])) continue;
     made.blocks_.reserve(spec.groups.size());

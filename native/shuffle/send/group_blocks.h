@@ -39,12 +39,13 @@ class GroupBlocks {
     return block_bytes(ring_bytes) + Overflow::kAllocatorBytes + Overflow::kDescriptionBytes;
   }
 
-  /// Why these are no groups of the shuffle, whose receivers are named. Errors: invalid_argument, limit_exceeded.
-  static Status check(const ShuffleSpec& spec);
+  /// Why these are no groups of the shuffle, which has that many receivers. Errors: invalid_argument, limit_exceeded.
+  static Status check(const ShuffleSpec& spec, uint32_t receiver_count);
   /// Allocates and charges a block of `block_bytes` bytes for each group that needs one. They were checked. Errors:
   /// limit_exceeded.
-  static Result<GroupBlocks> allocate(const ShuffleSpec& spec, Overflow& overflow,
-                                      OverflowUsage& usage, uint32_t block_bytes);
+  static Result<GroupBlocks> allocate(const ShuffleSpec& spec, uint32_t receiver_count,
+                                      Overflow& overflow, OverflowUsage& usage,
+                                      uint32_t block_bytes);
 
   /// The block of the next group that needs one.
   StoredBlock take() noexcept { return std::move(blocks_[taken_++]); }

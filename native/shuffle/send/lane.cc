@@ -31,7 +31,7 @@ bool is_last(const transport::Outgoing& ring, const std::byte* end) noexcept {
 Outcome Destination::fail_by_claim() {
   return stage.side.fail(Code::wrong_state,
                          "worker {} has an open claim for worker {}; commit or abort it first",
-                         stage.shuffle.worker().number, lane.receiver());
+                         stage.shuffle.worker().number, lane.claimed_for());
 }
 
 Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept
@@ -105,7 +105,7 @@ void Lane::close() {
   if (payload == 0) return forget_frame();
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader)) + payload;
   const uint32_t rows = to.rows_.rows_in(payload);
-  wire::store_header(begin_, {length, FrameKind::data, 0, to.stage.slot, rows, 0});
+  wire::store_header(begin_, {length, FrameKind::data, 0, to.slot, rows, 0});
   std::unique_ptr<QueuedFrame> queued = std::move(in_overflow_);
   const std::byte* const end = begin_ + wire::padded(length);
   forget_frame();
@@ -170,7 +170,9 @@ Outcome Lane::send_copy(Destination& to, const WholeFrame& frame, WhenFull when_
     const Outcome outcome = make_queued(to, FrameKind::data, length, queued);
     if (outcome != Outcome::done) return outcome;
   }
-  std::memcpy(queued == nullptr ? place.data : queued->stored.memory, frame.bytes.data(), length);
+  std::byte* const at = queued == nullptr ? place.data : queued->stored.memory;
+  std::memcpy(at, frame.bytes.data(), length);
+  wire::store_header(at, {length, FrameKind::data, 0, to.slot, frame.rows, 0});
   to.sent.add(frame.rows, frame.payload());
   count(lanes_.worker_.counters.rows_sent, frame.rows);
   if (queued == nullptr) return commit(length, place.data + wire::padded(length)), Outcome::done;
@@ -206,7 +208,7 @@ bool Lane::send_fragment(Destination& to, uint64_t row_bytes, PieceReader& rest)
   std::memcpy(payload, &fragment, sizeof fragment);
   rest.copy_to(payload + sizeof fragment, length - kOverhead);
   const uint32_t row_count = rest.left() == 0 ? 1 : 0;
-  wire::store_header(place.data, {length, FrameKind::fragment, 0, to.stage.slot, row_count, 0});
+  wire::store_header(place.data, {length, FrameKind::fragment, 0, to.slot, row_count, 0});
   commit(length, place.data + wire::padded(length));
   lanes_.operation_.progressed();
   return true;
@@ -233,11 +235,12 @@ Status Lane::send_shrunk(std::unique_ptr<QueuedFrame> frame, size_t bytes) {
     write(to, RowPieces(row));
     return Status::Ok();
   }
-  // The row becomes a frame in its own memory: room for the header, then the row's length, then the row.
+  // The row becomes a frame in its own memory: room for the header, then the row's length, if rows have one, then the row.
   std::byte* const at = frame->stored.memory + sizeof(FrameHeader);
-  std::memmove(at + sizeof(wire::RowLength), frame->stored.memory, bytes);
+  const size_t before = payload - bytes;
+  std::memmove(at + before, frame->stored.memory, bytes);
   const auto length = static_cast<wire::RowLength>(bytes);
-  std::memcpy(at, &length, sizeof length);
+  if (before != 0) std::memcpy(at, &length, sizeof length);
   lanes_.worker_.overflow.shrink(frame->stored, sizeof(FrameHeader) + payload);
   frame->kind = FrameKind::data;
   frame->row_count = 1;
@@ -258,7 +261,10 @@ Outcome Lane::announce(Destination& to) {
                                lists.sender_count,          lists.receiver_count};
   std::string payload(reinterpret_cast<const char*>(&open), sizeof open);
   payload += to.stage.format.open_bytes();
-  const Outcome outcome = send_control(to, FrameKind::open, payload);
+  const size_t before_fields = payload.size();
+  payload += lanes_.open_fields(shuffle.spec().delivery, to.workers);
+  const Outcome outcome = send_control(to, FrameKind::open, payload,
+                                       static_cast<uint32_t>(payload.size() - before_fields));
   if (outcome == Outcome::done) to.announced_ = true;
   return outcome;
 }
@@ -273,7 +279,7 @@ Outcome Lane::finish(Destination& to) {
   }
   const wire::FinishPayload finish{to.sent.rows.load(std::memory_order_relaxed)};
   const std::string payload(reinterpret_cast<const char*>(&finish), sizeof finish);
-  const Outcome outcome = send_control(to, FrameKind::finish, payload);
+  const Outcome outcome = send_control(to, FrameKind::finish, payload, 0);
   if (outcome != Outcome::done) return outcome;
   to.finished = true;
   ring_->post_soon();  // along with that of the next receiver, if both are on one node
@@ -281,12 +287,13 @@ Outcome Lane::finish(Destination& to) {
 }
 
 // Through the ring, or into its queue. would_wait: no room, and no batch is held.
-Outcome Lane::send_control(Destination& to, FrameKind kind, const std::string& payload) {
+Outcome Lane::send_control(Destination& to, FrameKind kind, const std::string& payload,
+                           uint32_t field_bytes) {
   const auto length = static_cast<uint32_t>(sizeof(FrameHeader) + payload.size());
   if (!has_queued()) {
     const transport::Claim place = claim(length, length);
     if (place.bytes != 0) {
-      wire::store_header(place.data, {length, kind, 0, to.stage.slot, 0, 0});
+      wire::store_header(place.data, {length, kind, 0, to.slot, 0, field_bytes});
       std::memcpy(place.data + sizeof(FrameHeader), payload.data(), payload.size());
       commit(length, place.data + wire::padded(length));
       return Outcome::done;
@@ -301,6 +308,7 @@ Outcome Lane::send_control(Destination& to, FrameKind kind, const std::string& p
   if (const Outcome outcome = make_queued(to, kind, length, frame); outcome != Outcome::done)
     return outcome == Outcome::would_wait ? Outcome::holding : outcome;
   frame->payload_bytes = static_cast<uint32_t>(payload.size());
+  frame->field_bytes = field_bytes;
   std::memcpy(frame->stored.memory + sizeof(FrameHeader), payload.data(), payload.size());
   enqueue(std::move(frame));
   return Outcome::done;
@@ -403,7 +411,8 @@ bool Lane::send_first_queued() {
   if (place.bytes == 0) return false;
   std::memcpy(place.data + sizeof(FrameHeader), frame.stored.memory + sizeof(FrameHeader),
               frame.payload_bytes);
-  wire::store_header(place.data, {length, frame.kind, 0, frame.to->stage.slot, frame.row_count, 0});
+  wire::store_header(place.data,
+                     {length, frame.kind, 0, frame.to->slot, frame.row_count, frame.field_bytes});
   ring_->commit(length);
   lanes_.operation_.progressed();
   --queue_.pop()->to->queued_;
@@ -447,7 +456,7 @@ void Lane::lose_rows(uint32_t node) {
 Outcome Lane::blocked(Destination& to) noexcept {
   count(counters_->no_room);
   count(to.sent.no_room);
-  return lanes_.operation_.blocked_on().room(to.stage.shuffle.counts(), receiver_);
+  return lanes_.operation_.blocked_on().room(to.stage.shuffle.counts(), to.receiver);
 }
 
 }  // namespace faro::shuffle

@@ -42,7 +42,7 @@ struct SentStage {
   ShuffleContext& shuffle;
   ShuffleSide& side;
   RowFormat format;     // that the next OPEN carries
-  const uint16_t slot;  // in all its rings
+  const uint16_t slot;  // of the shuffle at its worker
 
   /// Bytes that a row takes in a frame.
   uint64_t framed_bytes(uint64_t row_bytes) const noexcept {
@@ -53,13 +53,22 @@ struct SentStage {
 /// One receiver of one shuffle. Lives until nothing of it is queued.
 class Destination {
  public:
-  Destination(SentStage& of, Lane& by, SentCounts& counts, detail::FrameCursor& at,
-              uint32_t& counted)
-      : stage(of), lane(by), sent(counts), rows_(of.shuffle.spec().row_bytes, at, counted) {}
+  Destination(SentStage& of, Lane& by, std::span<const uint32_t> at_workers, uint16_t stream,
+              SentCounts& counts, detail::FrameCursor& at, uint32_t& counted)
+      : stage(of),
+        lane(by),
+        sent(counts),
+        workers(at_workers),
+        receiver(at_workers.front()),
+        slot(stream),
+        rows_(of.shuffle.spec().row_bytes, at, counted) {}
 
   SentStage& stage;
   Lane& lane;
   SentCounts& sent;
+  const std::span<const uint32_t> workers;  // their numbers
+  const uint32_t receiver;                  // the first of them
+  const uint16_t slot;                      // in its ring
   uint32_t owed_blocks = 0;  // of groups: closed, and not yet in its ring or its queue
   bool finished = false;     // FINISH is committed or queued
   bool stopped = false;      // the receiver needs no more
@@ -91,7 +100,7 @@ struct WholeFrame {
 /// Threads: the worker. Blocks: never; a call that would wait notes what it waits for (BlockedOn).
 class Lane {
  public:
-  /// `receiver`: worker number.
+  /// `receiver`: number of the worker where it ends, or of the first one of the node.
   Lane(Lanes& lanes, uint32_t receiver) noexcept;
 
   /// From now on its ring is that of its link's transport. `held`: DataLink::held of the link.
@@ -120,6 +129,8 @@ class Lane {
   void unclaim_row(Destination& to) noexcept;
   /// A row is being written in place: nothing else can be sent by this lane until commit or abort.
   bool is_row_claimed() const noexcept { return open_ != nullptr && open_->rows_.is_claimed(); }
+  /// Then: for which worker.
+  uint32_t claimed_for() const noexcept { return open_->receiver; }
   /// A row is being written in place, in the ring itself and not in overflow.
   bool is_row_claimed_in_ring() const noexcept {
     return is_row_claimed() && in_overflow_ == nullptr;
@@ -178,7 +189,8 @@ class Lane {
   void close_if_full(Destination& to, uint64_t next_bytes);
 
   Outcome announce(Destination& to);
-  Outcome send_control(Destination& to, wire::FrameKind kind, const std::string& payload);
+  Outcome send_control(Destination& to, wire::FrameKind kind, const std::string& payload,
+                       uint32_t field_bytes);
   transport::Claim claim(uint32_t least_bytes, uint32_t most_bytes);
   void commit(uint32_t length, const std::byte* end);
 

@@ -5,18 +5,22 @@
 
 #include "shuffle/send/group.h"
 
+#include "wire/open_fields.h"
+
 namespace faro::shuffle {
+
+static_assert(static_cast<int>(Delivery::node) == static_cast<int>(wire::OpenDelivery::node));
 
 // Their rings belong to links: LinkLanes binds them.
 std::span<Lane> Lanes::to_node(uint32_t node) {
   if (const auto made = lanes_.find(node); made != lanes_.end()) return made->second;
   const session::Node& peer = worker_.membership.nodes()[node];
-  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  const uint32_t count = peer.worker_count * rings_per_lane;
+  const ring::Layout rings = worker_.membership.outgoing_layout(node);
+  const uint32_t count = rings.receiver_ends * rings.rings_per_lane;
   std::vector<Lane> lanes;
   lanes.reserve(count);
   for (uint32_t i = 0; i < count; ++i)
-    lanes.emplace_back(*this, peer.first_worker + i / rings_per_lane);
+    lanes.emplace_back(*this, peer.first_worker + i / rings.rings_per_lane);
   listed_.reserve(count_ + count);
   const auto made = lanes_.emplace(node, std::move(lanes)).first;
   count_ += count;
@@ -34,8 +38,49 @@ void Lanes::forget(uint32_t node) noexcept {
 Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage) {
   const uint32_t node = worker_.queries.node_of_worker(receiver_worker);
   const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  const uint32_t remote = receiver_worker - worker_.membership.nodes()[node].first_worker;
-  return to_node(node)[size_t{remote} * rings_per_lane + stage % rings_per_lane];
+  const uint32_t end = worker_.settings.lanes_end_at_nodes() ? 0 : index_on_node(receiver_worker);
+  return to_node(node)[size_t{end} * rings_per_lane + stage % rings_per_lane];
+}
+
+uint32_t Lanes::index_on_node(uint32_t worker) const {
+  const uint32_t node = worker_.queries.node_of_worker(worker);
+  return worker - worker_.membership.nodes()[node].first_worker;
+}
+
+// NodeStreams takes it apart again.
+uint16_t Lanes::stream_to(uint32_t receiver_worker, uint16_t slot) const {
+  if (!worker_.settings.lanes_end_at_nodes()) return slot;
+  const uint32_t node = worker_.queries.node_of_worker(receiver_worker);
+  const uint32_t workers = worker_.membership.nodes()[node].worker_count;
+  return static_cast<uint16_t>(slot * workers + index_on_node(receiver_worker));
+}
+
+std::string Lanes::open_fields(Delivery delivery,
+                               std::span<const uint32_t> receiver_workers) const {
+  const session::Node& node =
+      worker_.membership.nodes()[worker_.queries.node_of_worker(receiver_workers.front())];
+  std::vector<uint32_t> on_node;
+  for (const uint32_t worker : receiver_workers) on_node.push_back(worker - node.first_worker);
+  std::vector<std::byte> fields;
+  wire::OpenFields::write(fields, static_cast<wire::OpenDelivery>(delivery), on_node,
+                          node.worker_count);
+  return {reinterpret_cast<const char*>(fields.data()), fields.size()};
+}
+
+bool Lanes::are_shared(const LogicalReceivers& receivers) const {
+  if (!worker_.settings.lanes_end_at_nodes()) return false;
+  std::vector<bool> seen(worker_.membership.nodes().size());
+  for (uint32_t receiver = 0; receiver < receivers.count(); ++receiver) {
+    const uint32_t node = worker_.queries.node_of_worker(receivers.workers(receiver).front());
+    if (seen[node]) return true;
+    seen[node] = true;
+  }
+  return false;
+}
+
+bool Lanes::is_to_own(const Lane& lane) const {
+  if (!worker_.settings.lanes_end_at_nodes()) return lane.receiver_ == worker_.number;
+  return worker_.queries.node_of_worker(lane.receiver_) == worker_.membership.node();
 }
 
 void Lanes::expect_group() {
@@ -47,10 +92,10 @@ void Lanes::unlist_groups() noexcept {
   std::erase_if(groups_, [](const Group* group) { return group->is_abandoned(); });
 }
 
-// Only the worker itself can read a ring to itself. So a call that waits makes room here, or it would wait
+// Only the worker itself can take what it sends to itself. So a call that waits makes room here, or it would wait
 // forever. After a call that only tries, the engine can receive instead.
 bool Lanes::make_room_in_own_ring(Lane& lane) {
-  if (lane.receiver_ != worker_.number || holds_batches() || !operation_.call_waits()) return false;
+  if (!is_to_own(lane) || holds_batches() || !operation_.call_waits()) return false;
   lane.ring_->post();
   (void)receive_side_.poll();
   return receive_side_.spill_own();

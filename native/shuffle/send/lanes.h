@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "faro/outcome.h"
 #include "shuffle/operation/operation.h"
 #include "shuffle/operation/worker_context.h"
+#include "shuffle/query/logical_receivers.h"
 #include "shuffle/receive/receive_side.h"
 #include "shuffle/send/lane.h"
 
@@ -27,7 +29,13 @@ class Lanes {
   const WorkerContext& worker() const noexcept { return worker_; }
   /// The lane to a worker that this stage uses.
   Lane& to(uint32_t receiver_worker, uint32_t stage);
-  /// The lanes to a node's workers, by receiver and number. Made by the first call; LinkLanes binds them. Throws:
+  /// The number by which the shuffle in a slot of this worker is known in that lane.
+  uint16_t stream_to(uint32_t receiver_worker, uint16_t slot) const;
+  /// Whether two receivers are reached by one lane.
+  bool are_shared(const LogicalReceivers& receivers) const;
+  /// The fields of an OPEN to workers of one node.
+  std::string open_fields(Delivery delivery, std::span<const uint32_t> receiver_workers) const;
+  /// The lanes to a node, by receiving end and number. Made by the first call; LinkLanes binds them. Throws:
   /// std::bad_alloc.
   std::span<Lane> to_node(uint32_t node);
   /// Forgets them: no shuffle is open, and the node is not linked.
@@ -70,6 +78,9 @@ class Lanes {
 
   /// The largest frame of a single row: alike for all lanes, though the rings of some are larger, as a row may go to several.
   uint32_t frame_limit() const noexcept { return wire::frame_limit(worker_.settings.ring_bytes); }
+  /// Which of its node's workers that is.
+  uint32_t index_on_node(uint32_t worker) const;
+  bool is_to_own(const Lane& lane) const;
   void list(Lane& lane);
   void list(Group& group) noexcept;
   void flush_groups();
@@ -78,7 +89,7 @@ class Lanes {
   const WorkerContext& worker_;
   Operation& operation_;
   ReceiveSide& receive_side_;
-  std::map<uint32_t, std::vector<Lane>> lanes_;  // by node: receiver on it * rings_per_lane + k
+  std::map<uint32_t, std::vector<Lane>> lanes_;  // by node: end at it * rings_per_lane + k
   size_t count_ = 0;
   counters::OutgoingCounters unlinked_;  // of lanes to nodes that were not linked: shown nowhere
   std::vector<Lane*> listed_;            // to be flushed

@@ -19,6 +19,7 @@ struct QueuedFrame {
   wire::FrameKind kind = wire::FrameKind::data;  // fragment: a whole large row, to be cut
   uint32_t row_count = 0;
   uint32_t payload_bytes = 0;  // in `stored`, behind room for the header
+  uint32_t field_bytes = 0;    // of these, of an OPEN
   uint64_t row_bytes = 0;      // of a large row, in `stored`
   uint64_t sent_bytes = 0;     // of a large row: cut and committed
   Overflow* overflow = nullptr;

@@ -49,6 +49,12 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMem
   if (stopped_) return Outcome::end_of_stream;
   Inbox::SenderQueue* only = nullptr;
   if (only_sender != nullptr) {
+    if (shuffle_.spec().delivery == Delivery::node) {
+      return side_.fail(Code::wrong_state,
+                        "stage {}: receive_from with delivery = node: any worker of the node takes "
+                        "the rows of a sender; call receive",
+                        inbox_.stage());
+    }
     const std::vector<uint32_t>& senders = shuffle_.spec().senders;
     if (*only_sender >= senders.size()) {
       return side_.fail(Code::invalid_argument, "stage {}: sender {} does not exist (0 … {})",
@@ -64,6 +70,7 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMem
   }
   if (node == nullptr) return answer_without_frame(only);
   receive_side_.frames().handed_out(node);
+  if (shuffle_.spec().delivery == Delivery::node) leave_ring(*node);
   shuffle_.refer();
   batch.receiver_ = this;
   batch.frame_ = node;
@@ -77,11 +84,33 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMem
   return Outcome::done;
 }
 
+// A ring stands behind a batch that is held, for all workers of the node. Who holds batches for long gets copies, until it is quick
+// again; it keeps what there is no room for.
+void StageReceiver::leave_ring(FrameNode& node) {
+  if (holds_long_) (void)receive_side_.frames().detach(*shuffle_.query(), &node);
+  if (timed_ != nullptr) return;
+  timed_ = &node;
+  timed_since_ = shuffle_.worker().now();
+}
+
+void StageReceiver::released(const FrameNode& node) noexcept {
+  if (timed_ != &node) return;
+  timed_ = nullptr;
+  const base::Nanoseconds held = shuffle_.worker().now() - timed_since_;
+  holds_long_ = held > shuffle_.worker().settings.drain_delay_us * 1000;
+}
+
 FrameNode* StageReceiver::next_frame(Inbox::SenderQueue* only, RowMemory* into) {
   wait_loop_.send_queued();  // HC-5: what can be sent goes before more is taken in
   if (FrameNode* const node = queued_frame(only, into)) return node;
   if (into != nullptr && !into->refusal().ok()) return nullptr;
-  return receive_side_.poll() ? queued_frame(only, into) : nullptr;
+  // Where rings end at the node, a look takes one frame, which may be a part of a row.
+  while (receive_side_.poll({&inbox_, only})) {
+    if (FrameNode* const node = queued_frame(only, into)) return node;
+    if ((into != nullptr && !into->refusal().ok()) || receive_side_.at_node() == nullptr)
+      return nullptr;
+  }
+  return nullptr;
 }
 
 // The next frame of a queue; if `only` is null that of any, and queues take turns. Null if none can be handed out now, or
@@ -144,6 +173,7 @@ void StageReceiver::release(Batch& batch) noexcept {
   batch.data_ = nullptr;
   batch.bytes_ = 0;
   batch.row_count_ = 0;
+  released(*node);
   receive_side_.frames().release(node, true);
   shuffle_.release_reference();
 }
@@ -184,6 +214,7 @@ Outcome StageReceiver::stop() noexcept {
     const ShuffleSpec& spec = shuffle_.spec();
     if (inbox_.finished_count == spec.senders.size()) return Status::Ok();
     receive_side_.inboxes().discard(inbox_);
+    has_left();
     const WorkerContext& worker = shuffle_.worker();
     worker.queries.stop(*shuffle_.query(), spec.stage, worker.number, spec.senders);
     return Status::Ok();
@@ -195,17 +226,24 @@ void StageReceiver::take_in_exchange(bool is_taken) noexcept {
   if (!closed_) inbox_.is_taken_in_exchange = is_taken;
 }
 
+void StageReceiver::has_left() noexcept {
+  if (NodeShare* const share = receive_side_.at_node()) share->has_left(inbox_);
+}
+
 bool StageReceiver::is_done() const noexcept {
   return stopped_ || ends_told_ >= shuffle_.spec().senders.size();
 }
 
 void StageReceiver::drop_rows() noexcept {
-  if (!closed_) receive_side_.inboxes().discard(inbox_);
+  if (closed_) return;
+  receive_side_.inboxes().discard(inbox_);
+  has_left();
 }
 
 void StageReceiver::close() noexcept {
   closed_ = true;
   receive_side_.inboxes().close(inbox_);
+  has_left();
 }
 
 }  // namespace faro::shuffle

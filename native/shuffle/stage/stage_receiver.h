@@ -55,6 +55,9 @@ class StageReceiver {
   FrameNode* queued_frame(Inbox::SenderQueue* only, RowMemory* into);
   FrameNode* take_whole(Inbox::SenderQueue& queue);
   Outcome answer_without_frame(Inbox::SenderQueue* only);
+  void leave_ring(FrameNode& node);
+  void has_left() noexcept;
+  void released(const FrameNode& node) noexcept;
 
   ShuffleContext& shuffle_;
   ShuffleSide side_;
@@ -62,6 +65,10 @@ class StageReceiver {
   ReceiveSide& receive_side_;
   Inbox& inbox_;            // while the shuffle is open
   uint32_t ends_told_ = 0;  // senders whose end of stream the engine was told
+  // With Delivery::node: one batch that the engine holds, since when, and whether it has held the last one long.
+  const FrameNode* timed_ = nullptr;
+  base::Nanoseconds timed_since_ = 0;
+  bool holds_long_ = false;
   bool stopped_ = false;
   bool closed_ = false;
 };

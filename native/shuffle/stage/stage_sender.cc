@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/planted.h"
 #include "faro/sender.h"
 #include "shuffle/kernels/kernels.h"
 
@@ -42,6 +43,7 @@ StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& la
       targets_(shuffle, lanes, stage_, std::move(blocks)),
       claimed_(wait_loop, lanes),
       many_(*this, shuffle, side_),
+      share_lanes_(lanes.are_shared(shuffle.receivers())),
       everyone_(targets_.count()),
       named_(targets_.count()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);
@@ -140,19 +142,21 @@ Outcome StageSender::attempt_multicast(std::span<const uint32_t> receivers, cons
   const Destination& first = targets_.receivers().front();
   const bool large = first.lane.is_large(first, row.bytes());
   const bool is_cut = large && to_cut != nullptr && !receivers.empty() && !lanes_.holds_batches();
+  // A ring has one open frame: room that was made for one receiver is gone when it is made for the next in the same ring.
+  const bool is_apart = !large && share_lanes_ && receivers.size() > 1;
   const auto bytes = static_cast<uint32_t>(large ? 0 : stage_.framed_bytes(row.bytes()));
   // First room everywhere, then the row everywhere: to all or to none (DESIGN.md HC-7). Room that was
   // made stays: the block of a group is sent through rings, where it closes a frame, so that groups come first here, and
   // last where rows are written. A row that is cut needs no room at once, but a call that fails does so before it is begun.
   const auto make_room = [&](Target& target) {
-    return target.stopped() ? Outcome::done
-           : large          ? prepare_large(target, is_cut)
-                            : target.make_room(bytes, when_full);
+    return target.stopped()    ? Outcome::done
+           : large || is_apart ? prepare_large(target, is_cut)
+                               : target.make_room(bytes, when_full);
   };
   if (const Outcome outcome = targets_.for_each(receivers, true, make_room);
       outcome != Outcome::done)
     return outcome;
-  if (large) return multicast_large(receivers, row, is_cut ? to_cut : nullptr);
+  if (large || is_apart) return multicast_copies(receivers, row, is_cut ? to_cut : nullptr, large);
   const auto write = [&](Target& target) {
     if (target.stopped()) {
       count(shuffle_.worker().counters.rows_dropped, target.stopped_members());
@@ -177,9 +181,11 @@ Outcome StageSender::prepare_large(Target& target, bool is_cut) {
   return Outcome::done;
 }
 
-// would_wait: it is begun to be cut, if it may be.
-Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
-                                     LargeRow* to_cut) {
+// would_wait: it is begun to be cut, if it may be. `are_large`: the rows are too large for a frame. Else each copy has room for what
+// turns it into a frame, should it be queued.
+Outcome StageSender::multicast_copies(std::span<const uint32_t> receivers, const RowPieces& row,
+                                      LargeRow* to_cut, bool are_large) {
+  const uint64_t beside = are_large ? 0 : sizeof(wire::FrameHeader) + sizeof(wire::RowLength);
   std::vector<Destination*> members = targets_.members_of(receivers);
   const bool is_cut = to_cut != nullptr && !members.empty();
   // All copies before the first is queued: to all or to none.
@@ -187,7 +193,8 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const 
   copies.reserve(is_cut ? 0 : members.size());
   for (Destination* const to : is_cut ? std::span<Destination*>() : std::span(members)) {
     std::unique_ptr<QueuedFrame> copy;
-    const Outcome outcome = to->lane.make_queued(*to, wire::FrameKind::fragment, row.bytes(), copy);
+    const Outcome outcome =
+        to->lane.make_queued(*to, wire::FrameKind::fragment, beside + row.bytes(), copy);
     if (outcome != Outcome::done) return outcome;
     row.copy_to(copy->stored.memory);
     copies.push_back(std::move(copy));
@@ -197,7 +204,11 @@ Outcome StageSender::multicast_large(std::span<const uint32_t> receivers, const 
     count(shuffle_.worker().counters.rows_dropped, targets_[receiver].stopped_members());
   for (std::unique_ptr<QueuedFrame>& copy : copies) {
     Lane& lane = copy->to->lane;
-    lane.send_large(std::move(copy), row.bytes());
+    if (are_large) {
+      lane.send_large(std::move(copy), row.bytes());
+    } else if (!lane.send_shrunk(std::move(copy), row.bytes()).ok()) {
+      return Outcome::failed;  // with the query
+    }
   }
   return is_cut ? Outcome::would_wait : done_or_stopped();
 }
@@ -271,12 +282,16 @@ bool StageSender::has_queued() const noexcept {
 }
 
 void StageSender::receivers_stopped(std::span<const uint32_t> workers) {
-  const std::vector<uint32_t>& receivers = shuffle_.spec().receivers;
+  const auto has_stopped = [&](uint32_t worker) {
+    return std::ranges::find(workers, worker) != workers.end();
+  };
   for (const uint32_t worker : workers) {
-    const auto found = std::find(receivers.begin(), receivers.end(), worker);
-    if (found == receivers.end()) continue;
-    Destination& to = targets_.receivers()[static_cast<size_t>(found - receivers.begin())];
-    if (!to.stopped) stop(to);
+    const uint32_t receiver = shuffle_.receivers().of_worker(worker);
+    if (receiver == targets_.receivers().size()) continue;
+    Destination& to = targets_.receivers()[receiver];
+    const bool is_over = std::ranges::all_of(to.workers, has_stopped) ||
+                         base::planted(base::Plant::first_stop_believed);
+    if (!to.stopped && is_over) stop(to);
   }
 }
 

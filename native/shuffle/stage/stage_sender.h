@@ -26,7 +26,7 @@ namespace faro::shuffle {
 /// opened with groups, a group. Threads: those of the worker.
 class StageSender {
  public:
-  /// `slot`: in all its rings. `blocks`: of its groups.
+  /// `slot`: of the shuffle at its worker. `blocks`: of its groups.
   StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& lanes, RowFormat format,
               uint16_t slot, GroupBlocks blocks);
   ~StageSender();
@@ -91,8 +91,8 @@ class StageSender {
   Outcome attempt_multicast(std::span<const uint32_t> receivers, const RowPieces& row,
                             WhenFull when_full, LargeRow* to_cut);
   Outcome prepare_large(Target& target, bool is_cut);
-  Outcome multicast_large(std::span<const uint32_t> receivers, const RowPieces& row,
-                          LargeRow* to_cut);
+  Outcome multicast_copies(std::span<const uint32_t> receivers, const RowPieces& row,
+                           LargeRow* to_cut, bool are_large);
   Outcome attempt_claim(uint32_t receiver, size_t bytes, std::span<std::byte>& data, bool in_frame);
   Outcome attempt_finish();
   void stop(Destination& to);
@@ -108,6 +108,7 @@ class StageSender {
   Targets targets_;
   ClaimedRow claimed_;
   ManyRows many_;
+  const bool share_lanes_;          // some receivers do
   std::vector<uint32_t> everyone_;  // all targets
   std::vector<uint64_t> named_;     // by target: the number of the last multicast that named it
   uint64_t multicasts_ = 0;

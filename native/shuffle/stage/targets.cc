@@ -10,7 +10,8 @@ namespace faro::shuffle {
 Targets::Targets(ShuffleContext& shuffle, Lanes& lanes, SentStage& stage, GroupBlocks blocks)
     : lanes_(lanes), stage_(stage), has_groups_(!shuffle.spec().groups.empty()) {
   const ShuffleSpec& spec = shuffle.spec();
-  const auto receiver_count = static_cast<uint32_t>(spec.receivers.size());
+  const LogicalReceivers& receivers = shuffle.receivers();
+  const uint32_t receiver_count = receivers.count();
   const auto group_count = static_cast<uint32_t>(spec.groups.size());
   std::vector<uint32_t> cursor_of(receiver_count);
   std::iota(cursor_of.begin(), cursor_of.end(), group_count);
@@ -24,9 +25,10 @@ Targets::Targets(ShuffleContext& shuffle, Lanes& lanes, SentStage& stage, GroupB
   frame_rows_.resize(cursors_.size());
   receivers_.reserve(receiver_count);
   for (uint32_t r = 0; r < receiver_count; ++r) {
-    receivers_.emplace_back(stage, lanes.to(spec.receivers[r], spec.stage),
-                            shuffle.counts().sent(r), cursors_[cursor_of[r]],
-                            frame_rows_[cursor_of[r]]);
+    const std::span<const uint32_t> workers = receivers.workers(r);
+    receivers_.emplace_back(stage, lanes.to(workers.front(), spec.stage), workers,
+                            lanes.stream_to(workers.front(), stage.slot), shuffle.counts().sent(r),
+                            cursors_[cursor_of[r]], frame_rows_[cursor_of[r]]);
   }
   targets_.reserve(has_groups_ ? group_count : receiver_count);
   if (has_groups_) {

@@ -20,11 +20,6 @@ constexpr uint32_t kYieldsBeforeFlush = 2;
 // had not brought what that wait was for, and take processor time from those who bring it.
 constexpr base::Nanoseconds kLongWait = 500'000;
 
-// The drain delay doubles within one wait up to that many times drain.delay_us: without an end to it the
-// time that a plan needs whose rows must be spilled would double with each ring's worth of them.
-// With the defaults a ring then moves on by 2 MiB a second. Rows that are spilled late are so after as long.
-constexpr base::Nanoseconds kDrainDelayGrowth = 16;
-
 // A worker with nothing to do looks at the sockets again after so long (a system call each time); one that has moved rows
 // since it last looked in vain, and has others to move, need not look so often.
 constexpr base::Nanoseconds kNetworkPollInterval = 4'000;
@@ -79,19 +74,15 @@ bool WaitLoop::spill_if_due(base::Nanoseconds now, base::Nanoseconds stalled_sin
   if (now < spill_at_) return receive_side_.spill_blocked(Haste::at_once);
   const bool is_late = now >= late_at(stalled_since);
   const bool spilled = receive_side_.spill_blocked(is_late ? Haste::late : Haste::soon);
-  if (spilled) drain_delay_ = std::min(2 * drain_delay_, longest_drain_delay());
+  if (spilled) drain_delay_ = std::min(2 * drain_delay_, longest_drain_delay(worker_.settings));
   spill_at_ = now + drain_delay_;
   if (!is_late) spill_at_ = std::min(spill_at_, late_at(stalled_since));
   return spilled;
 }
 
-base::Nanoseconds WaitLoop::longest_drain_delay() const noexcept {
-  return kDrainDelayGrowth * worker_.settings.drain_delay_us * 1000;
-}
-
 // When frames are spilled that are to be late.
 base::Nanoseconds WaitLoop::late_at(base::Nanoseconds stalled_since) const noexcept {
-  return stalled_since + longest_drain_delay();
+  return stalled_since + longest_drain_delay(worker_.settings);
 }
 
 // What has reached its threshold, and all read positions.
@@ -176,6 +167,12 @@ base::Nanoseconds WaitLoop::prepare_sleep() {
   count(worker_.counters.sleeps);
   publish(now + at_most);
   return at_most;
+}
+
+void WaitLoop::woken() noexcept {
+  worker_.network.worker_wakes();
+  NodeShare* const share = receive_side_.at_node();
+  if (share != nullptr && !base::planted(base::Plant::rung_does_not_look)) share->look();
 }
 
 void WaitLoop::sleep() { waiter_->sleep(doorbell_, prepare_sleep()); }

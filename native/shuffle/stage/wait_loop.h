@@ -132,8 +132,14 @@ class WaitLoop {
   }
   /// Moves on what waits for room in outgoing rings.
   void send_queued();
-  /// Ends what arm() began, whether or not the worker slept. Threads: any.
-  void woken() noexcept { worker_.network.worker_wakes(); }
+  /// Ends what arm() began, whether or not the worker slept. It may have been rung, and none but it, for what has come for
+  /// others. Threads: any.
+  void woken() noexcept;
+  /// Ends what arm() began in place of the worker, which comes back late, if at all. Threads: any.
+  void woken_in_place() noexcept {
+    worker_.network.worker_wakes();
+    if (NodeShare* const share = receive_side_.at_node()) share->look_in_place();
+  }
 
   ring::DoorbellLine& doorbell_line() noexcept { return doorbell_.line(); }
 
@@ -143,7 +149,6 @@ class WaitLoop {
   bool look_for_others(bool would_wait);
   void begin_stall(base::Nanoseconds now) noexcept;
   bool spill_if_due(base::Nanoseconds now, base::Nanoseconds stalled_since);
-  base::Nanoseconds longest_drain_delay() const noexcept;
   base::Nanoseconds late_at(base::Nanoseconds stalled_since) const noexcept;
   void start_transfers();
   void flush_all() noexcept;

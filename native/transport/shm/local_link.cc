@@ -16,8 +16,7 @@ uint64_t local_link_bytes(const ring::Layout& rings) {
 Result<std::unique_ptr<DataLink>> make_local_link(const ring::Layout& rings,
                                                   std::span<WorkerEnd> workers,
                                                   LinkEvents* events) {
-  assert(rings.sender_workers == rings.receiver_workers);
-  assert(workers.size() == rings.receiver_workers);
+  assert(workers.size() == rings.sender_workers);
   FARO_ASSIGN_OR_RETURN(auto segment,
                         Segment::make_private(rings, "the rings between local workers"));
 

@@ -13,7 +13,7 @@ SegmentHeader header_for(const SegmentLayout& layout) {
   header.magic = kSegmentMagic;
   header.version = kSegmentVersion;
   header.sender_workers = layout.rings().sender_workers;
-  header.receiver_workers = layout.rings().receiver_workers;
+  header.receiver_ends = layout.rings().receiver_ends;
   header.rings_per_lane = layout.rings().rings_per_lane;
   header.ring_bytes = layout.rings().ring_bytes;
   header.bytes = layout.bytes();
@@ -61,9 +61,8 @@ Result<std::shared_ptr<Segment>> Segment::map_peer(int fd, const ring::Layout& r
     return base::error(
         Code::protocol_error,
         "{}: made for {} x {} workers, {} rings a lane of {} bytes, instead of {} x {}, {} of {}",
-        what, theirs.sender_workers, theirs.receiver_workers, theirs.rings_per_lane,
-        theirs.ring_bytes, ours.sender_workers, ours.receiver_workers, ours.rings_per_lane,
-        ours.ring_bytes);
+        what, theirs.sender_workers, theirs.receiver_ends, theirs.rings_per_lane, theirs.ring_bytes,
+        ours.sender_workers, ours.receiver_ends, ours.rings_per_lane, ours.ring_bytes);
   }
   return std::shared_ptr<Segment>(new Segment(std::move(mapping), layout));
 }

@@ -38,7 +38,7 @@ struct SegmentHeader {
   uint64_t magic;    // kSegmentMagic
   uint32_t version;  // kSegmentVersion
   uint32_t sender_workers;
-  uint32_t receiver_workers;
+  uint32_t receiver_ends;
   uint32_t rings_per_lane;
   uint32_t ring_bytes;
   uint32_t reserved;  // 0
@@ -101,7 +101,7 @@ class SegmentLayout {
   }
   // A worker's words have their cache lines for themselves.
   uint64_t ready_stride_bytes() const { return (uint64_t{8} * ready_words() + 63) / 64 * 64; }
-  uint64_t rings_offset() const { return whole_pages(ready_offset(rings_.receiver_workers)); }
+  uint64_t rings_offset() const { return whole_pages(ready_offset(rings_.receiver_ends)); }
 
   ring::Layout rings_;
 };

@@ -20,8 +20,8 @@ void ShmLinkState::fail(const char* direction, uint32_t ring, const char* why) {
   events->on_link_failed(cause);
 }
 
-ShmOutgoing::ShmOutgoing(const Segment& segment, uint32_t ring, ring::DoorbellLine* doorbell,
-                         ShmLinkState& link)
+ShmOutgoing::ShmOutgoing(const Segment& segment, uint32_t ring,
+                         std::span<ring::DoorbellLine* const> doorbells, ShmLinkState& link)
     : MirroredOutgoing(segment.ring(ring), segment.rings().ring_bytes,
                        &segment.read(ring).position),
       link_(link),
@@ -29,7 +29,7 @@ ShmOutgoing::ShmOutgoing(const Segment& segment, uint32_t ring, ring::DoorbellLi
       ready_word_(segment.ready_word(segment.rings().receiver_of(ring),
                                      segment.rings().index_at_receiver(ring) / 64)),
       ready_bit_(uint64_t{1} << (segment.rings().index_at_receiver(ring) % 64)),
-      doorbell_(doorbell),
+      doorbells_(doorbells),
       ring_(ring) {}
 
 Claim ShmOutgoing::claim(uint32_t least_bytes, uint32_t most_bytes) {
@@ -59,7 +59,11 @@ Claim ShmOutgoing::claim_starving(uint32_t least_bytes, uint32_t most_bytes) {
 void ShmOutgoing::post() {
   if (!publish() && !is_quiet_) return;
   is_quiet_ = false;
-  ring_for_frames(*doorbell_);
+  if (doorbells_.size() == 1) {
+    ring_for_frames(*doorbells_.front());
+  } else {
+    ring_one_for_frames(doorbells_, turn_);
+  }
 }
 
 void ShmOutgoing::post_quietly() { is_quiet_ |= publish(); }
@@ -101,10 +105,12 @@ ShmLink::ShmLink(Parts parts)
       incoming_(parts_.incoming->rings().ring_count()) {
   const ring::Layout& out = parts_.outgoing->rings();
   const ring::Layout& in = parts_.incoming->rings();
-  assert(parts_.peer_doorbells.size() == out.receiver_workers &&
-         in.sender_workers == out.receiver_workers);
+  const std::span<ring::DoorbellLine* const> doorbells(parts_.peer_doorbells);
+  const bool end_at_workers = out.receiver_ends == doorbells.size();
+  assert(doorbells.size() == in.sender_workers && (end_at_workers || out.receiver_ends == 1));
   for (uint32_t ring = 0; ring < out.ring_count(); ++ring) {
-    outgoing_.emplace_back(*parts_.outgoing, ring, parts_.peer_doorbells[out.receiver_of(ring)],
+    outgoing_.emplace_back(*parts_.outgoing, ring,
+                           end_at_workers ? doorbells.subspan(out.receiver_of(ring), 1) : doorbells,
                            state_);
   }
   for (uint32_t ring = 0; ring < in.ring_count(); ++ring) {
@@ -118,13 +124,13 @@ uint64_t ShmLink::bytes(const ring::Layout& outgoing, const ring::Layout& incomi
   constexpr uint64_t kBeside = 512;
   return sizeof(ShmLink) + kBeside + outgoing.ring_count() * sizeof(ShmOutgoing) +
          incoming.ring_count() * sizeof(ShmIncoming) +
-         outgoing.receiver_workers * sizeof(ring::DoorbellLine*);
+         incoming.sender_workers * sizeof(ring::DoorbellLine*);
 }
 
-void ShmLink::attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) {
+void ShmLink::attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t end) {
   const SegmentLayout& layout = parts_.incoming->layout();
   for (uint32_t word = 0; word < layout.ready_words(); ++word) {
-    ready.set_external(first_group + word, &parts_.incoming->ready_word(worker, word),
+    ready.set_external(first_group + word, &parts_.incoming->ready_word(end, word),
                        layout.rings_in_ready_word(word));
   }
 }

@@ -48,8 +48,8 @@ struct alignas(64) ShmLinkState {
 
 class ShmOutgoing final : public MirroredOutgoing {
  public:
-  /// `doorbell`: the receiving worker's.
-  ShmOutgoing(const Segment& segment, uint32_t ring, ring::DoorbellLine* doorbell,
+  /// `doorbells`: the receiving worker's, or those of all workers of the receiving node; they outlive it.
+  ShmOutgoing(const Segment& segment, uint32_t ring, std::span<ring::DoorbellLine* const> doorbells,
               ShmLinkState& link);
 
   Claim claim(uint32_t least_bytes, uint32_t most_bytes) override;
@@ -69,9 +69,10 @@ class ShmOutgoing final : public MirroredOutgoing {
   WrittenLine& written_;
   std::atomic<uint64_t>& ready_word_;
   const uint64_t ready_bit_;
-  ring::DoorbellLine* const doorbell_;
+  const std::span<ring::DoorbellLine* const> doorbells_;
   const uint32_t ring_;
 
+  uint32_t turn_ = 0;      // which of several doorbells is rung
   bool starving_ = false;  // what this side last wrote there
   bool is_quiet_ = false;  // something was published that the receiver was not woken for
 };
@@ -117,7 +118,7 @@ class ShmLink final : public DataLink {
   const Capabilities& capabilities() const override { return parts_.capabilities; }
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
-  void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t worker) override;
+  void attach_ready(ring::ReadySet& ready, uint32_t first_group, uint32_t end) override;
   void stop() noexcept override { state_.stop.store(true, std::memory_order_relaxed); }
 
  private:

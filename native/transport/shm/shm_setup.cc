@@ -33,7 +33,7 @@ ShmSetup::~ShmSetup() {
 Status ShmSetup::start() {
   FARO_RETURN_IF_ERROR(status_);
   if (context_.doorbells.fd < 0 ||
-      context_.doorbells.worker_count != context_.incoming.receiver_workers) {
+      context_.doorbells.worker_count != context_.outgoing.sender_workers) {
     return {
         Code::system_error,
         "the doorbells of this node could not be put into shared memory when its session opened "
@@ -99,7 +99,7 @@ void ShmSetup::on_peer_memory(Result<std::vector<base::UniqueFd>> fds) {
 Status ShmSetup::map_peer_memory(const std::vector<base::UniqueFd>& fds) {
   constexpr std::string_view kDoorbells = "the peer's doorbells";
   const uint64_t doorbell_bytes =
-      uint64_t{sizeof(ring::DoorbellLine)} * context_.outgoing.receiver_workers;
+      uint64_t{sizeof(ring::DoorbellLine)} * context_.incoming.sender_workers;
   FARO_RETURN_IF_ERROR(check_sealed_memfd(fds[1].get(), doorbell_bytes, true, kDoorbells));
   FARO_ASSIGN_OR_RETURN(auto doorbells, Mapping::map(fds[1].get(), doorbell_bytes, kDoorbells));
   FARO_ASSIGN_OR_RETURN(auto segment, Segment::map_peer(fds[0].get(), context_.outgoing,
@@ -114,7 +114,7 @@ std::unique_ptr<DataLink> ShmSetup::take() {
   ShmLink::Parts parts;
   parts.capabilities = shm_capabilities();
   auto* const lines = reinterpret_cast<ring::DoorbellLine*>(peer_doorbells_.data());
-  for (uint32_t worker = 0; worker < context_.outgoing.receiver_workers; ++worker) {
+  for (uint32_t worker = 0; worker < context_.incoming.sender_workers; ++worker) {
     parts.peer_doorbells.push_back(&lines[worker]);
   }
   parts.peer_doorbell_memory = std::move(peer_doorbells_);

@@ -30,10 +30,8 @@ void TcpOutgoing::on_broken() {
 }
 
 TcpIncoming::TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes,
-                         WorkerEnd worker, uint32_t ready_ring)
-    : MessagedIncoming(link, ring, base, ring_bytes, worker, ready_ring),
-      link_(link),
-      base_(base) {}
+                         ring::ReadySet& ready, uint32_t ready_ring)
+    : MessagedIncoming(link, ring, base, ring_bytes, ready, ready_ring), link_(link), base_(base) {}
 
 void TcpIncoming::on_invalid(const char* why) {
   link_.guarded(

@@ -66,8 +66,8 @@ class TcpOutgoing final : public MessagedOutgoing {
 /// The receiving end of one ring.
 class TcpIncoming final : public MessagedIncoming {
  public:
-  TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes, WorkerEnd worker,
-              uint32_t ready_ring);
+  TcpIncoming(TcpLink& link, uint32_t ring, std::byte* base, uint32_t ring_bytes,
+              ring::ReadySet& ready, uint32_t ready_ring);
 
  private:
   friend class TcpLink;

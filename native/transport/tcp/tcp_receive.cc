@@ -44,7 +44,7 @@ TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
   const ring::Layout& in = context.incoming;
   for (uint32_t r = 0; r < in.ring_count(); ++r) {
     incoming_.emplace_back(*this, r, incoming_region_.base(r), in.ring_bytes,
-                           context.workers[in.receiver_of(r)], ready_ring_of(context, r));
+                           ready_set_of(context, r), ready_ring_of(context, r));
   }
   resumption_.told = in.ring_count();  // nothing to resume
   resumption_.heard = out.ring_count();

@@ -29,25 +29,29 @@ class PathMap {
       : sharing_(sharing), outgoing_(outgoing), incoming_(incoming) {}
 
   /// How many paths the link has, which is equal at both ends.
-  uint32_t count() const noexcept { return count(sharing_, outgoing_); }
-  static uint32_t count(Sharing sharing, const ring::Layout& outgoing) noexcept {
+  uint32_t count() const noexcept { return count(sharing_, outgoing_, incoming_); }
+  static uint32_t count(Sharing sharing, const ring::Layout& outgoing,
+                        const ring::Layout& incoming) noexcept {
     if (sharing == Sharing::link) return 1;
-    const uint32_t senders = outgoing.sender_workers;
-    const uint32_t receivers = outgoing.receiver_workers;
-    return sharing == Sharing::worker ? std::max(senders, receivers) : senders * receivers;
+    const uint32_t own = outgoing.sender_workers;
+    const uint32_t peers = incoming.sender_workers;
+    return sharing == Sharing::worker ? std::max(own, peers) : own * peers;
   }
 
   uint32_t of_outgoing(uint32_t ring) const noexcept {
     return of_workers(outgoing_.sender_of(ring), outgoing_.receiver_of(ring));
   }
   uint32_t of_incoming(uint32_t ring) const noexcept {
-    return of_workers(incoming_.receiver_of(ring), incoming_.sender_of(ring));
+    const uint32_t sender = incoming_.sender_of(ring);
+    return of_workers(ends_at_node() ? sender : incoming_.receiver_of(ring), sender);
   }
 
  private:
+  /// No worker has the read positions for itself: they go by the path of the sender's number.
+  bool ends_at_node() const noexcept { return incoming_.receiver_ends != outgoing_.sender_workers; }
   uint32_t of_workers(uint32_t own, uint32_t peers) const noexcept {
     if (sharing_ == Sharing::link) return 0;
-    return sharing_ == Sharing::worker ? own : own * outgoing_.receiver_workers + peers;
+    return sharing_ == Sharing::worker ? own : own * incoming_.sender_workers + peers;
   }
 
   const Sharing sharing_;

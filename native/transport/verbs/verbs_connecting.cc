@@ -24,7 +24,7 @@ VerbsConnecting::VerbsConnecting(LinkContext& context, ConnectionManager& manage
       manager_(manager),
       options_(options),
       tells_address_(tells_address),
-      path_count_(PathMap::count(options.sharing, context.outgoing)) {}
+      path_count_(PathMap::count(options.sharing, context.outgoing, context.incoming)) {}
 
 VerbsConnecting::~VerbsConnecting() { manager_.forget(token_); }
 

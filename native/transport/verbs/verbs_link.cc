@@ -35,7 +35,7 @@ VerbsLink::VerbsLink(LinkContext& context, const std::shared_ptr<CompletionPolle
   for (uint32_t r = 0; r < in.ring_count(); ++r) {
     incoming_.emplace_back(*this, paths_[map.of_incoming(r)], r,
                            parts_.incoming.base() + in.base_offset(r), in.ring_bytes,
-                           context.workers[in.receiver_of(r)], ready_ring_of(context, r));
+                           ready_set_of(context, r), ready_ring_of(context, r));
   }
 }
 

@@ -38,9 +38,9 @@ Status VerbsOutgoing::resume(const wire::VerbsProgress& progress) {
 }
 
 VerbsIncoming::VerbsIncoming(VerbsLink& link, MessagedPath& path, uint32_t ring,
-                             const std::byte* base, uint32_t ring_bytes, WorkerEnd worker,
+                             const std::byte* base, uint32_t ring_bytes, ring::ReadySet& ready,
                              uint32_t ready_ring)
-    : MessagedIncoming(path, ring, base, ring_bytes, worker, ready_ring), link_(link) {}
+    : MessagedIncoming(path, ring, base, ring_bytes, ready, ready_ring), link_(link) {}
 
 void VerbsIncoming::on_invalid(const char* why) {
   link_.fail(base::error(Code::protocol_error, "{} in ring {}", why, number_));

@@ -46,7 +46,7 @@ class VerbsOutgoing final : public MessagedOutgoing {
 class VerbsIncoming final : public MessagedIncoming {
  public:
   VerbsIncoming(VerbsLink& link, MessagedPath& path, uint32_t ring, const std::byte* base,
-                uint32_t ring_bytes, WorkerEnd worker, uint32_t ready_ring);
+                uint32_t ring_bytes, ring::ReadySet& ready, uint32_t ready_ring);
 
   /// How far it is, as the peer is told from now on. Nothing arrives meanwhile. Threads: poster.
   wire::VerbsProgress progress() noexcept {

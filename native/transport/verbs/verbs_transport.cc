@@ -65,13 +65,13 @@ uint64_t VerbsTransport::memory_bytes(const ring::Layout& outgoing,
     return verbs::pinned_bytes(bytes, options_.huge_pages);
   };
   return pinned(outgoing.region_bytes()) + pinned(incoming.region_bytes()) +
-         pinned(PathMap::count(options_.sharing, outgoing) *
+         pinned(PathMap::count(options_.sharing, outgoing, incoming) *
                 LinkParts::message_bytes(queues.receives, queues.send_depth));
 }
 
 uint64_t VerbsTransport::state_bytes(const ring::Layout& outgoing,
                                      const ring::Layout& incoming) const {
-  return VerbsLink::bytes(outgoing, incoming, PathMap::count(options_.sharing, outgoing));
+  return VerbsLink::bytes(outgoing, incoming, PathMap::count(options_.sharing, outgoing, incoming));
 }
 
 std::unique_ptr<LinkSetup> VerbsTransport::begin(LinkContext& context) {

@@ -298,11 +298,10 @@ void Process::close() {
 // ------------------------------------------------------------------------------------------ memory
 
 uint64_t memory_for_links(const base::Settings& settings, uint32_t links) {
-  ring::Layout rings;
-  rings.sender_workers = rings.receiver_workers = settings.workers_per_node[0];
-  rings.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
+  ring::Layout rings = session::rings_between(settings, 0, 0);
   rings.ring_bytes = static_cast<uint32_t>(settings.ring_bytes);
-  const uint64_t lanes = rings.ring_count() *
+  const uint64_t workers = rings.sender_workers;
+  const uint64_t lanes = workers * workers * rings.rings_per_lane *
                          (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
   counters::Shape shape;
   shape.cluster = settings.cluster_id;
@@ -316,8 +315,8 @@ uint64_t memory_for_links(const base::Settings& settings, uint32_t links) {
                              ring::ReadySet::kRingsPerGroup));
   const uint64_t own =
       transport::shm::local_link_bytes(rings) + state + counters::CounterFile::bytes(shape) -
-      (settings.workers_per_node.size() - 1) * lanes +
-      (sizeof(ring::DoorbellLine) + ring::ReadySet::bytes(groups)) * rings.sender_workers;
+      (settings.workers_per_node.size() - 1) * lanes + sizeof(ring::DoorbellLine) * workers +
+      ring::ReadySet::bytes(groups) * session::ready_set_count(settings, workers);
   return own + links * (2 * rings.region_bytes() + lanes + state + links::kLinkBytes);
 }
 

@@ -210,14 +210,14 @@ void SimPort::place(uint32_t ring, Position from, Position to, uint64_t expected
 void SimPort::notify(uint32_t ring, Position to) {
   const std::shared_ptr<SimPort> peer = deliver();
   if (peer == nullptr) return;
-  const transport::WorkerEnd& worker = peer->context_.workers[peer->incoming_.receiver_of(ring)];
-  const uint32_t first = peer->context_.ready_group[peer->incoming_.receiver_of(ring)] *
-                         ring::ReadySet::kRingsPerGroup;
+  const uint32_t number = peer->incoming_.receiver_of(ring);
+  const transport::ReceivingEnd end = peer->context_.end(number);
+  const uint32_t first = peer->context_.ready_group[number] * ring::ReadySet::kRingsPerGroup;
   if (delivers_hostile()) to = hostile_position(world_.random(), to);
   // R1 of native/DESIGN.md#memory-orders.
   peer->receiving_[ring].written.store(to, std::memory_order_seq_cst);
-  worker.ready->mark(first + peer->incoming_.index_at_receiver(ring));
-  ring::ring_for_frames(*worker.doorbell);
+  end.ready->mark(first + peer->incoming_.index_at_receiver(ring));
+  ring::ring_one_for_frames(end.doorbells, peer->turn_);
   world_.note_progress();
 }
 

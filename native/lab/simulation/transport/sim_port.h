@@ -157,6 +157,7 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   Memory incoming_memory_;
   std::vector<Sending> sending_;      // one per outgoing ring
   std::vector<Receiving> receiving_;  // one per incoming ring
+  uint32_t turn_ = 0;                 // which worker of a node is woken for frames
   std::weak_ptr<SimPort> peer_;
   const uint32_t life_;  // of the local node
   bool stopped_ = false;

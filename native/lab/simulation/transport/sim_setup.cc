@@ -25,7 +25,7 @@ constexpr uint64_t kMagic = 0x315f6d69735f6f66;
 static_assert(std::is_trivially_copyable_v<PortMessage>);
 
 bool same(const ring::Layout& a, const ring::Layout& b) {
-  return a.sender_workers == b.sender_workers && a.receiver_workers == b.receiver_workers &&
+  return a.sender_workers == b.sender_workers && a.receiver_ends == b.receiver_ends &&
          a.rings_per_lane == b.rings_per_lane && a.ring_bytes == b.ring_bytes;
 }
 

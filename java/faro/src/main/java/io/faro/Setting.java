@@ -86,6 +86,12 @@ public enum Setting {
   /** Number of rings per lane. The shuffles of a query are spread over them by stage. */
   RING_PER_LANE("ring.per_lane", "2"),
   /**
+   * Where lanes end: workers (one lane from each worker to each worker), or node (one to each node,
+   * whose workers share what comes by it: rings take less by the number of workers of a node, but
+   * rows that are sent to several workers of one node by turns go in small frames).
+   */
+  LANE_ENDS("lane.ends", "workers"),
+  /**
    * Pending bytes in a ring that start a transfer without a flush. At most half of ring.bytes; a
    * smaller ring lowers the default to that.
    */

@@ -1,0 +1,29 @@
+#include "shuffle/receive/node_link.h"
+
+#include <utility>
+
+#include "ring/layout.h"
+
+namespace faro::shuffle {
+
+NodeLink::NodeLink(NodeEnd& end, session::Membership& membership, uint32_t node,
+                   std::shared_ptr<transport::DataLink> carrier)
+    : end_(end),
+      node_(node),
+      carrier_(std::move(carrier)),
+      worker_count_(membership.nodes()[membership.node()].worker_count),
+      rings_(membership.incoming_layout(node).ring_count()),
+      shares_(size_t{membership.incoming_layout(node).ring_count()} * worker_count_) {
+  const ring::Layout rings = membership.incoming_layout(node);
+  const uint32_t first_sender = membership.nodes()[node].first_worker;
+  for (uint32_t r = 0; r < rings.ring_count(); ++r) {
+    NodeRing& ring = rings_.emplace_back(*this, r, carrier_->incoming(r));
+    for (uint32_t worker = 0; worker < worker_count_; ++worker) {
+      shares_.emplace_back(ring,
+                           membership.counters().incoming(worker, first_sender + rings.sender_of(r),
+                                                          r % rings.rings_per_lane));
+    }
+  }
+}
+
+}  // namespace faro::shuffle
