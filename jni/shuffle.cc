@@ -26,14 +26,15 @@ void layout(JNIEnv* env, jclass, jintArray to) {
 }
 
 // Stores the addresses of the descriptor, the staged rows, the cursors and the row counts, which
-// all stay where they are until the shuffle is closed. The last two are 0 if this worker is no
+// all stay where they are until the shuffle is closed, and how many of the last two there are. The last three are 0 if this worker is no
 // sender.
 void addresses(JNIEnv* env, jclass, jlong handle, jlongArray to) {
   ShuffleState* const state = shuffles().find(handle);
   if (state == nullptr) return;
-  const std::array<jlong, 4> values{
+  const std::array<jlong, 5> values{
       address_of(&state->descriptor), address_of(state->staged.data()),
-      address_of(state->frames.cursors), address_of(state->frames.row_counts)};
+      address_of(state->frames.cursors), address_of(state->frames.row_counts),
+      state->frames.receiver_count};
   env->SetLongArrayRegion(to, 0, values.size(), values.data());
 }
 

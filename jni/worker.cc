@@ -32,7 +32,8 @@ Found find(jlong session, jint local_index) {
 // The handle of the shuffle, or the negative code.
 jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counter,
                    jlong incarnation, jint issuer, jint stage, jint row_bytes, jintArray senders,
-                   jintArray receivers, jintArray group_members, jintArray group_sizes) {
+                   jintArray receivers, jintArray group_members, jintArray group_sizes,
+                   jint delivery) {
   Found found = find(session, worker);
   if (found.worker == nullptr) return session_closed();
   const std::vector<uint32_t> from = numbers_of(env, senders);
@@ -51,6 +52,7 @@ jlong open_shuffle(JNIEnv* env, jclass, jlong session, jint worker, jlong counte
   spec.group_members = members.data();
   spec.group_sizes = sizes.data();
   spec.group_count = static_cast<uint32_t>(sizes.size());
+  spec.delivery = delivery;
   found.worker->enter();
   auto state = std::make_unique<ShuffleState>();
   state->session = std::move(found.session);
@@ -127,7 +129,7 @@ void clear_interrupt(JNIEnv*, jclass, jlong session, jint worker) {
 }
 
 const std::array kMethods{
-    method("openShuffle", "(JIJJIII[I[I[I[I)J", open_shuffle),
+    method("openShuffle", "(JIJJIII[I[I[I[II)J", open_shuffle),
     method("waitUntil", "(JI[JLjava/util/function/BooleanSupplier;J)I", wait_until),
     method("arm", "(JILjava/util/function/BooleanSupplier;)I", arm),
     method("endQuery", "(JIJJII[BJ)I", end_query),

@@ -102,6 +102,8 @@ static_assert(is(FARO_CHANNEL_OPENED, ChannelKind::opened) &&
               is(FARO_CHANNEL_FRAME, ChannelKind::frame) &&
               is(FARO_CHANNEL_ROOM, ChannelKind::room) &&
               is(FARO_CHANNEL_CLOSED, ChannelKind::closed));
+static_assert(is(FARO_DELIVERY_WORKER, faro::Delivery::worker) &&
+              is(FARO_DELIVERY_NODE, faro::Delivery::node));
 static_assert(is(FARO_CLOSING_DRAIN, faro::Closing::drain) &&
               is(FARO_CLOSING_NOW, faro::Closing::now));
 static_assert(is(FARO_LOG_DEBUG, LogLevel::debug) && is(FARO_LOG_INFO, LogLevel::info) &&

@@ -40,6 +40,16 @@ Status add_groups(const faro_shuffle_spec& given, ShuffleSpec& spec) {
   return Status::Ok();
 }
 
+Status set_delivery(const faro_shuffle_spec& given, ShuffleSpec& spec) {
+  if (given.delivery < FARO_DELIVERY_WORKER || given.delivery > FARO_DELIVERY_NODE) {
+    return faro::base::error(Code::invalid_argument, "stage {}: delivery = {} is none of {} … {}",
+                             given.stage, given.delivery, static_cast<int>(FARO_DELIVERY_WORKER),
+                             static_cast<int>(FARO_DELIVERY_NODE));
+  }
+  spec.delivery = static_cast<faro::Delivery>(given.delivery);
+  return Status::Ok();
+}
+
 Result<ShuffleSpec> spec_of(const faro_shuffle_spec* of_caller) {
   faro_shuffle_spec given;
   FARO_RETURN_IF_ERROR(read(of_caller, "spec", given));
@@ -53,6 +63,7 @@ Result<ShuffleSpec> spec_of(const faro_shuffle_spec* of_caller) {
   spec.receivers.assign(given.receivers, given.receivers + given.receiver_count);
   if (given.format != nullptr) spec.format = given.format;
   FARO_RETURN_IF_ERROR(add_groups(given, spec));
+  FARO_RETURN_IF_ERROR(set_delivery(given, spec));
   return spec;
 }
 

@@ -644,6 +644,20 @@ static void sends_to_groups(void) {
   close_cluster(&cluster);
 }
 
+/* --- refuses_deliveries_that_it_has_not */
+
+static void refuses_deliveries_that_it_has_not(void) {
+  struct cluster cluster = open_cluster();
+  faro_shuffle_spec spec = {.size = sizeof spec, .query = cluster.query, .delivery = 3};
+  faro_shuffle* shuffle = NULL;
+  REFUSED(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle),
+          FARO_CODE_INVALID_ARGUMENT);
+  spec.delivery = FARO_DELIVERY_NODE; /* lanes end at workers */
+  REFUSED(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle),
+          FARO_CODE_INVALID_ARGUMENT);
+  close_cluster(&cluster);
+}
+
 /* --- carries_rows_between_two_sessions */
 
 enum { kRows = 20000 };
@@ -2058,6 +2072,7 @@ int main(int argc, char** argv) {
   } cases[] = {{"refuses_misuse", refuses_misuse},
                {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
                {"sends_to_groups", sends_to_groups},
+               {"refuses_deliveries_that_it_has_not", refuses_deliveries_that_it_has_not},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
                {"sends_and_receives_together", sends_and_receives_together},
                {"leaves_in_rings_what_a_loop_takes", leaves_in_rings_what_a_loop_takes},

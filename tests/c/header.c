@@ -91,7 +91,7 @@ AT(faro_shuffle_spec, format, 64);
 AT(faro_shuffle_spec, group_members, 72);
 AT(faro_shuffle_spec, group_sizes, 80);
 AT(faro_shuffle_spec, group_count, 88);
-AT(faro_shuffle_spec, reserved, 92);
+AT(faro_shuffle_spec, delivery, 92);
 SIZE(faro_worker_metrics, 120);
 AT(faro_worker_metrics, size, 0);
 AT(faro_worker_metrics, version, 4);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "faro/merge.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
@@ -260,6 +261,8 @@ TEST_P(NodeDelivery, who_receives_from_one_sender_is_told_why_it_cannot) {
   Batch batch;
   expect_failed(shuffle.receiver()->receive_from(0, batch, Wait::none()), shuffle,
                 Code::wrong_state, {"stage 3", "delivery = node", "receive"});
+  expect_error(MergingReceiver<uint64_t>::make(shuffle).status(), Code::invalid_argument,
+               {"stage 3", "delivery = node cannot be merged"});
 }
 
 TEST_P(NodeDelivery, counts_add_up_over_the_workers_of_a_node) {

@@ -503,6 +503,8 @@ typedef struct faro_shuffle faro_shuffle;
 uint32_t faro_worker_number(const faro_worker* worker);
 
 /* What to open; every worker that takes part opens the same, in any order, at any time. */
+/* As faro::Delivery, which says what they mean. */
+enum faro_deliveries { FARO_DELIVERY_WORKER = 0, FARO_DELIVERY_NODE = 1 };
 typedef struct faro_shuffle_spec {
   uint32_t size;
   uint32_t version;
@@ -524,7 +526,7 @@ typedef struct faro_shuffle_spec {
   const uint32_t* group_members;
   const uint32_t* group_sizes;
   uint32_t group_count;
-  uint32_t reserved;
+  int32_t delivery; /* FARO_DELIVERY_... */
 } faro_shuffle_spec;
 /* Opens a shuffle. Blocks: never. Errors: as faro::Worker::open_shuffle. */
 faro_code faro_worker_open_shuffle(faro_worker* worker, const faro_shuffle_spec* spec,

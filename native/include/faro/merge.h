@@ -47,10 +47,18 @@ class MergingReceiver {
 
  public:
   /// Makes one for the receiving side of `shuffle`. Errors: as Shuffle::receiver; invalid_argument
-  /// if the shuffle was opened with another row_bytes than sizeof(Row).
+  /// if the shuffle was opened with another row_bytes than sizeof(Row), or with Delivery::node: any worker of the node
+  /// takes the rows of a sender then.
   static Result<MergingReceiver> make(const Shuffle& shuffle, Before before = {}) {
     const Result<ShuffleReceiver> receiver = shuffle.receiver();
     if (!receiver.ok()) return receiver.status();
+    if (shuffle.spec().delivery == Delivery::node) {
+      return Status(
+          Code::invalid_argument,
+          "stage " + std::to_string(shuffle.spec().stage) +
+              ": rows with delivery = node cannot be merged: any worker of the node takes "
+              "those of a sender");
+    }
     const uint32_t row_bytes = shuffle.spec().row_bytes;
     if (!kOfAnyLength && row_bytes != sizeof(Row)) {
       return Status(Code::invalid_argument,

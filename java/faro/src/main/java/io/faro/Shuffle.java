@@ -69,12 +69,10 @@ public final class Shuffle implements AutoCloseable {
     this.handle = handle;
     spec = opened.withSenders(workers(handle, false)).withReceivers(workers(handle, true));
     int[] receivers = spec.receivers();
-    long[] addresses = new long[4];
+    long[] addresses = new long[5];
     addresses(handle, addresses);
     boolean sends = addresses[2] != 0;
-    int groups = spec.groups().length;
-    int targets = groups == 0 ? receivers.length : groups;
-    sender = sends ? new ShuffleSender(this, targets, addresses) : null;
+    sender = sends ? new ShuffleSender(this, (int) addresses[4], addresses) : null;
     boolean receives = IntStream.of(receivers).anyMatch(number -> number == worker.number());
     receiver = receives ? new ShuffleReceiver(this, addresses[0]) : null;
   }
@@ -262,8 +260,8 @@ public final class Shuffle implements AutoCloseable {
 
   private static native void layout(int[] to);
 
-  // The addresses of the descriptor, the staged rows, the cursors and the row counts; the last two
-  // are 0 if this worker is no sender.
+  // The addresses of the descriptor, the staged rows, the cursors and the row counts, and how many
+  // of the last two there are; the last three are 0 if this worker is no sender.
   private static native void addresses(long handle, long[] to);
 
   // The numbers of all receivers, or of all senders.

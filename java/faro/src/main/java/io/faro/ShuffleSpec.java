@@ -22,9 +22,16 @@ import java.util.Objects;
  *     declared. All of the shuffle names a receiver by its index here
  * @param groups to whom this worker sends, as {@link #withGroups} says; none: each receiver by
  *     itself
+ * @param delivery who gets the rows that are sent to a receiver
  */
 public record ShuffleSpec(
-    QueryId query, int stage, int rowBytes, int[] senders, int[] receivers, int[][] groups) {
+    QueryId query,
+    int stage,
+    int rowBytes,
+    int[] senders,
+    int[] receivers,
+    int[][] groups,
+    Delivery delivery) {
   private static final int[] ALL = {};
   private static final int[][] NO_GROUPS = {};
 
@@ -41,11 +48,12 @@ public record ShuffleSpec(
     senders = copyOf("senders", senders);
     receivers = copyOf("receivers", receivers);
     groups = copyOf(groups);
+    Objects.requireNonNull(delivery, "delivery");
   }
 
-  /** A shuffle without groups. */
+  /** A shuffle without groups, to workers. */
   public ShuffleSpec(QueryId query, int stage, int rowBytes, int[] senders, int[] receivers) {
-    this(query, stage, rowBytes, senders, receivers, NO_GROUPS);
+    this(query, stage, rowBytes, senders, receivers, NO_GROUPS, Delivery.WORKER);
   }
 
   /** A shuffle from all workers to all workers. */
@@ -73,7 +81,7 @@ public record ShuffleSpec(
 
   /** This spec, but with rows of this width; 0: rows have a length each. */
   public ShuffleSpec withRowBytes(int width) {
-    return new ShuffleSpec(query, stage, width, senders, receivers, groups);
+    return new ShuffleSpec(query, stage, width, senders, receivers, groups, delivery);
   }
 
   /**
@@ -86,12 +94,12 @@ public record ShuffleSpec(
 
   /** This spec, but with these workers as senders; none: all workers. */
   public ShuffleSpec withSenders(int... workers) {
-    return new ShuffleSpec(query, stage, rowBytes, workers, receivers, groups);
+    return new ShuffleSpec(query, stage, rowBytes, workers, receivers, groups, delivery);
   }
 
   /** This spec, but with these workers as receivers, in this order; none: all workers. */
   public ShuffleSpec withReceivers(int... workers) {
-    return new ShuffleSpec(query, stage, rowBytes, senders, workers, groups);
+    return new ShuffleSpec(query, stage, rowBytes, senders, workers, groups, delivery);
   }
 
   /**
@@ -108,7 +116,12 @@ public record ShuffleSpec(
    * stopped when all its members have.
    */
   public ShuffleSpec withGroups(int[]... groups) {
-    return new ShuffleSpec(query, stage, rowBytes, senders, receivers, groups);
+    return new ShuffleSpec(query, stage, rowBytes, senders, receivers, groups, delivery);
+  }
+
+  /** This spec, but with this delivery. */
+  public ShuffleSpec withDelivery(Delivery delivery) {
+    return new ShuffleSpec(query, stage, rowBytes, senders, receivers, groups, delivery);
   }
 
   /** Worker numbers, a copy; empty: all workers. */
@@ -138,7 +151,8 @@ public record ShuffleSpec(
         && rowBytes == spec.rowBytes
         && Arrays.equals(senders, spec.senders)
         && Arrays.equals(receivers, spec.receivers)
-        && Arrays.deepEquals(groups, spec.groups);
+        && Arrays.deepEquals(groups, spec.groups)
+        && delivery == spec.delivery;
   }
 
   @Override
@@ -149,20 +163,22 @@ public record ShuffleSpec(
         rowBytes,
         Arrays.hashCode(senders),
         Arrays.hashCode(receivers),
-        Arrays.deepHashCode(groups));
+        Arrays.deepHashCode(groups),
+        delivery);
   }
 
   /** For instance "stage 2 of query 0:17, rowBytes 8, senders [0, 1], receivers all". */
   @Override
   public String toString() {
-    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s%s"
+    return "stage %s of query %s, rowBytes %s, senders %s, receivers %s%s%s"
         .formatted(
             stage,
             query,
             rowBytes,
             workers(senders),
             workers(receivers),
-            groups.length == 0 ? "" : ", groups " + Arrays.deepToString(groups));
+            groups.length == 0 ? "" : ", groups " + Arrays.deepToString(groups),
+            delivery == Delivery.WORKER ? "" : ", delivery " + delivery);
   }
 
   private static String workers(int[] numbers) {

@@ -102,7 +102,8 @@ public final class Worker {
             spec.senders(),
             spec.receivers(),
             Arrays.stream(spec.groups()).flatMapToInt(Arrays::stream).toArray(),
-            Arrays.stream(spec.groups()).mapToInt(group -> group.length).toArray());
+            Arrays.stream(spec.groups()).mapToInt(group -> group.length).toArray(),
+            spec.delivery().number());
     Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec);
     open.add(shuffle);
     return shuffle;
@@ -530,7 +531,8 @@ public final class Worker {
       int[] senders,
       int[] receivers,
       int[] groupMembers,
-      int[] groupSizes);
+      int[] groupSizes,
+      int delivery);
 
   private static native int waitUntil(
       long session, int worker, long[] taken, BooleanSupplier condition, long timeout);

@@ -61,6 +61,9 @@ class NativeTablesTest {
     for (WakeFor wakeFor : WakeFor.values()) {
       java.add("wake_for\t" + wakeFor.number() + "\t" + wakeFor.name().toLowerCase(Locale.ROOT));
     }
+    for (Delivery delivery : Delivery.values()) {
+      java.add("delivery\t" + delivery.number() + "\t" + delivery.name().toLowerCase(Locale.ROOT));
+    }
     new TreeMap<>(NativeLog.LEVELS)
         .forEach((number, level) -> java.add("level\t" + number + "\t" + level.name().toLowerCase(Locale.ROOT)));
     assertEquals(lines(SessionConfig.constants()), java);
