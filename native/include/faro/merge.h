@@ -47,8 +47,8 @@ class MergingReceiver {
 
  public:
   /// Makes one for the receiving side of `shuffle`. Errors: as Shuffle::receiver; invalid_argument
-  /// if the shuffle was opened with another row_bytes than sizeof(Row), or with Delivery::node: any worker of the node
-  /// takes the rows of a sender then.
+  /// if the shuffle was opened with another row_bytes than sizeof(Row), or with Delivery::node: any
+  /// worker of the node takes the rows of a sender then.
   static Result<MergingReceiver> make(const Shuffle& shuffle, Before before = {}) {
     const Result<ShuffleReceiver> receiver = shuffle.receiver();
     if (!receiver.ok()) return receiver.status();

@@ -28,17 +28,22 @@ class OpenShuffle;
 class ShuffleCounts;
 }  // namespace shuffle
 
-/// Who gets the rows that are sent to a receiver of a shuffle. All who open a stage agree on it: one that differs fails the query with
-/// stage_mismatch. The idea of delivery to nodes is that of Roediger, Muehlbauer, Kemper and Neumann, High-Speed Query Processing over
-/// High-Speed Networks (VLDB 2015).
+/// Who gets the rows that are sent to a receiver of a shuffle. All who open a stage agree on it:
+/// one that differs fails the query with stage_mismatch. Delivery to nodes is the idea of Roediger,
+/// Muehlbauer, Kemper and Neumann, High-Speed Query Processing over High-Speed Networks (VLDB
+/// 2015).
 enum class Delivery : uint8_t {
   /// Each receiver is a worker. Rows of a sender arrive in the order in which they were sent.
   worker = 0,
-  /// Each receiver is a node, in the order in which ShuffleSpec::receivers first mentions one of its workers: any of the mentioned
-  /// ones takes the next batch, which no other gets. Rows are in order within a batch alone. A worker that sleeps, computes or makes no
-  /// call keeps no other of its node waiting; rows of one key may be handed out to several. Its end of stream says that every sender
-  /// has finished and that each row was handed out, to some worker of its node: others may be at work on theirs. Needs
-  /// `lane.ends = node`.
+  /// Each receiver is a node, in the order in which ShuffleSpec::receivers first mentions one of
+  /// its workers: any of the mentioned ones takes the next batch, which no other gets. Rows are in
+  /// order within a batch alone. A worker that sleeps, computes or makes no call keeps no other of
+  /// its node waiting; rows of one key may be handed out to several. Its end of stream says that
+  /// every sender has finished and that each row was handed out, to some worker of its node: others
+  /// may be at work on theirs. A worker that stops leaves what comes to the others; senders stop
+  /// when all mentioned workers of a node have. A batch that is held keeps its ring for all workers
+  /// of the node; who holds one for longer than drain.delay_us gets copies from then on, charged to
+  /// overflow.memory_bytes, until it has released one sooner. Needs `lane.ends = node`.
   node = 1,
 };
 
@@ -59,13 +64,15 @@ struct ShuffleSpec {
   /// senders[i]: all that names a sender of this shuffle names i.
   std::vector<uint32_t> senders;
   /// Worker numbers; empty: all workers; with cluster.node_limit, those declared. Receiver i is
-  /// receivers[i], by which all of this shuffle names it, unless `delivery` says otherwise. A gather has one.
+  /// receivers[i], by which all of this shuffle names it, unless `delivery` says otherwise. A
+  /// gather has one.
   std::vector<uint32_t> receivers;
   /// What the rows are, in words of the engine: a schema, the name of a codec. A receiver compares
   /// its own with that of each sender before it reads a row: if both are given and differ, the
   /// query fails on every participant with stage_mismatch, which names both, the workers and their
   /// nodes. Of any length; errors have the first 256 bytes.
   std::string format{};
+  /// Who gets the rows that are sent to a receiver.
   Delivery delivery = Delivery::worker;
   /// To whom this worker sends, as lists of receivers by their numbers; empty: each receiver by
   /// itself. With groups the sending side names groups wherever it names receivers otherwise: group

@@ -148,7 +148,7 @@ void Dispatch::finish(Inbox& inbox, const InRing& ring, const transport::FrameVi
   wire::FinishPayload finish;
   std::memcpy(&finish, view.payload, sizeof finish);
   Inbox::SenderQueue& queue = inbox.queue(ring.sender);
-  // Of rows for any worker of the node each has some (NodeEnd::check_rows).
+  // Each worker of the node has some of the rows that are for any of them (NodeStreams::check_rows).
   if (queue.delivery != Delivery::node && finish.row_count != queue.rows_received) {
     worker_.queries.fail_by_sender(
         *inbox.query(), ring.sender_node,

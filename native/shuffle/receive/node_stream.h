@@ -48,7 +48,7 @@ struct NodeFrame {
 };
 
 struct NodeReader {
-  /// Of `slot`: it has taken no OPEN.
+  /// A `slot` that is none: it has taken no OPEN.
   static constexpr uint16_t kNoSlot = UINT16_MAX;
 
   NodeStream* stream = nullptr;

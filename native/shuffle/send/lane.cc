@@ -31,7 +31,7 @@ bool is_last(const transport::Outgoing& ring, const std::byte* end) noexcept {
 Outcome Destination::fail_by_claim() {
   return stage.side.fail(Code::wrong_state,
                          "worker {} has an open claim for worker {}; commit or abort it first",
-                         stage.shuffle.worker().number, lane.claimed_for());
+                         stage.shuffle.worker().number, lane.open_->receiver);
 }
 
 Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept

@@ -129,8 +129,6 @@ class Lane {
   void unclaim_row(Destination& to) noexcept;
   /// A row is being written in place: nothing else can be sent by this lane until commit or abort.
   bool is_row_claimed() const noexcept { return open_ != nullptr && open_->rows_.is_claimed(); }
-  /// Then: for which worker.
-  uint32_t claimed_for() const noexcept { return open_->receiver; }
   /// A row is being written in place, in the ring itself and not in overflow.
   bool is_row_claimed_in_ring() const noexcept {
     return is_row_claimed() && in_overflow_ == nullptr;
@@ -179,6 +177,7 @@ class Lane {
 
  private:
   friend class Lanes;
+  friend class Destination;
 
   uint32_t payload_limit() const noexcept;
 
