@@ -503,7 +503,7 @@ typedef struct faro_shuffle faro_shuffle;
 uint32_t faro_worker_number(const faro_worker* worker);
 
 /* What to open; every worker that takes part opens the same, in any order, at any time. */
-/* As faro::Delivery, which says what they mean. */
+/* What faro::Delivery says. */
 enum faro_deliveries { FARO_DELIVERY_WORKER = 0, FARO_DELIVERY_NODE = 1 };
 typedef struct faro_shuffle_spec {
   uint32_t size;
