@@ -18,6 +18,7 @@
 #include "support/shuffle_api.h"
 #include "wire/fields.h"
 #include "wire/frame.h"
+#include "wire/open_fields.h"
 
 namespace faro::test {
 namespace {
@@ -26,7 +27,7 @@ class ShuffleFrames : public ShuffleApi {
  protected:
   void SetUp() override {
     link_.reset();  // before the session that it belongs to
-    open(2, {{"ring.per_lane", "1"}});
+    open(2, {{"ring.per_lane", "1"}, {"lane.ends", ends_}});
     id_ = session().begin_query();
     link_ = SessionAccess::core(session()).membership().link(1);
   }
@@ -76,6 +77,14 @@ class ShuffleFrames : public ShuffleApi {
     put({0, wire::FrameKind::fragment, 0, 0, 0, 0}, part);
   }
 
+  /// An OPEN with a list of fields.
+  void put_open(std::span<const std::byte> fields) {
+    std::vector<std::byte> open = open_payload();
+    open.insert(open.end(), fields.begin(), fields.end());
+    put({0, wire::FrameKind::open, 0, 0, 0, static_cast<uint32_t>(fields.size())}, open);
+  }
+
+  const char* ends_ = "workers";
   QueryId id_;
   std::shared_ptr<transport::DataLink> link_;
 };
@@ -175,7 +184,7 @@ TEST_F(ShuffleFrames, with_fields_at_their_end_mean_the_same_as_without) {
   with_format.format = "(key BIGINT)";
   Shuffle receiver = open_shuffle(worker(1), with_format);
   std::vector<std::byte> fields;
-  wire::FieldWriter(fields).number(uint16_t{1}, ~uint64_t{0});
+  wire::FieldWriter(fields).number(uint16_t{99}, ~uint64_t{0});
   const auto field_bytes = static_cast<uint32_t>(fields.size());
   std::vector<std::byte> open = open_payload();
   open.insert(open.end(), fields.begin(), fields.end());
@@ -190,6 +199,68 @@ TEST_F(ShuffleFrames, with_fields_at_their_end_mean_the_same_as_without) {
   batch.release();
   EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::end_of_stream)
       << receiver.status().to_string();
+}
+
+// Node 1 has one worker, so the bits of a delivery are one byte.
+TEST_F(ShuffleFrames, that_open_with_a_delivery_that_is_none_end_the_link_wherever_the_ring_ends) {
+  using Bytes = std::vector<uint8_t>;
+  const std::vector<std::pair<Bytes, const char*>> deliveries = {
+      {{1}, "wrong length"},        {{1, 1, 0}, "wrong length"}, {{3, 1}, "unknown delivery"},
+      {{0, 1}, "unknown delivery"}, {{1, 0}, "to no worker"},    {{1, 2}, "does not exist"},
+      {{1, 255}, "does not exist"}};
+  for (const char* ends : {"workers", "node"}) {
+    for (const auto& [value, why] : deliveries) {
+      ends_ = ends;
+      SetUp();
+      Shuffle receiver = open_shuffle(worker(1), gather());
+      std::vector<std::byte> fields;
+      wire::FieldWriter(fields).bytes(1 | wire::kRequiredField, std::as_bytes(std::span(value)));
+      put_open(fields);
+      Batch batch;
+      EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+      expect_error(receiver.status(), Code::protocol_error, {why});
+    }
+  }
+}
+
+TEST_F(ShuffleFrames, that_open_with_a_required_field_that_nobody_knows_end_the_link) {
+  for (const char* ends : {"workers", "node"}) {
+    ends_ = ends;
+    SetUp();
+    Shuffle receiver = open_shuffle(worker(1), gather());
+    std::vector<std::byte> fields;
+    wire::FieldWriter(fields).number(uint16_t{99} | wire::kRequiredField, uint32_t{0});
+    put_open(fields);
+    Batch batch;
+    EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+    expect_error(receiver.status(), Code::protocol_error, {"a required field that is not known"});
+  }
+}
+
+// Delivery to nodes: what comes in the middle of a row would never be taken, nor what is behind it.
+TEST_F(ShuffleFrames, that_come_in_the_middle_of_a_row_for_any_worker_of_a_node_end_the_link) {
+  ends_ = "node";
+  SetUp();
+  ShuffleSpec rows = spec(id_, 0, 0, {0}, {1});
+  rows.delivery = Delivery::node;
+  Shuffle receiver = open_shuffle(worker(1), rows);
+  const auto lists = shuffle::StageLists::of(rows);
+  wire::OpenPayload opened{};
+  opened.query = shuffle::to_key(id_);
+  opened.lists = lists.digest;
+  opened.sender_count = lists.sender_count;
+  opened.receiver_count = lists.receiver_count;
+  std::vector<std::byte> payload = bytes_of(opened);
+  std::vector<std::byte> fields;
+  const uint32_t first = 0;
+  wire::OpenFields::write(fields, wire::OpenDelivery::node, {&first, 1}, 1);
+  payload.insert(payload.end(), fields.begin(), fields.end());
+  put({0, wire::FrameKind::open, 0, 0, 0, static_cast<uint32_t>(fields.size())}, payload);
+  put_fragment(0, 500);
+  put({0, wire::FrameKind::finish, 0, 0, 0, 0}, bytes_of(wire::FinishPayload{0}));
+  Batch batch;
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+  expect_error(receiver.status(), Code::protocol_error, {"in the middle of a row"});
 }
 
 TEST_F(ShuffleFrames, of_an_unknown_kind_that_may_be_skipped_do_not_disturb_rows_between_them) {

@@ -10,8 +10,8 @@ public enum Delivery {
   /**
    * Each receiver is a node, in the order in which {@link ShuffleSpec#receivers} first mentions one
    * of its workers: any of the mentioned ones takes the next batch, which no other gets. Rows are
-   * in order within a batch alone. A worker that sleeps, computes or makes no call keeps no other of
-   * its node waiting; rows of one key may be handed out to several. Its end of stream says that
+   * in order within a batch alone. A worker that sleeps, computes or makes no call keeps no other
+   * of its node waiting; rows of one key may be handed out to several. Its end of stream says that
    * every sender has finished and that each row was handed out, to some worker of its node. Needs
    * {@code lane.ends = node}.
    */
