@@ -203,8 +203,8 @@ TEST_F(ShuffleFrames, with_fields_at_their_end_mean_the_same_as_without) {
 
 // Node 1 has one worker, so the bits of a delivery are one byte.
 TEST_F(ShuffleFrames, that_open_with_a_delivery_that_is_none_end_the_link_wherever_the_ring_ends) {
-  using Bytes = std::vector<uint8_t>;
-  const std::vector<std::pair<Bytes, const char*>> deliveries = {
+  using Value = std::vector<uint8_t>;
+  const std::vector<std::pair<Value, const char*>> deliveries = {
       {{1}, "wrong length"},        {{1, 1, 0}, "wrong length"}, {{3, 1}, "unknown delivery"},
       {{0, 1}, "unknown delivery"}, {{1, 0}, "to no worker"},    {{1, 2}, "does not exist"},
       {{1, 255}, "does not exist"}};
