@@ -36,6 +36,8 @@ enum class Plant : uint8_t {
   first_stop_believed,       // there: a sender stops for a node of which one worker has stopped
   left_unnoticed,            // there: what one worker takes no more of waits for it
   not_passed_on,             // there: who was woken for a row that it does not take wakes no other
+  partition_freed,           // a partition is freed while it has blocks that nobody has read
+  partition_forgotten,       // what was spilled of a partition is forgotten
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

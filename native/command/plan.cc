@@ -81,6 +81,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   plan.shuffle_bytes +=
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
   plan.frame_bytes += workers * shuffle::FramePool::kKept * sizes.per_frame;
+  plan.operator_bytes = settings.operator_memory_bytes;
   plan.overflow.memory_bytes = settings.overflow_memory_bytes;
   plan.overflow.file_bytes = settings.overflow_file_bytes;
   plan.overflow.block_bytes =
@@ -129,6 +130,11 @@ OverflowPlan& OverflowPlan::operator+=(const OverflowPlan& other) noexcept {
   return *this;
 }
 
+uint64_t NodePlan::most_bytes() const noexcept {
+  const uint64_t beside = open_bytes() + shuffle_bytes + frame_bytes + overflow.table_bytes;
+  return saturated(beside, saturated(operator_bytes, overflow.memory_bytes));
+}
+
 NodePlan& NodePlan::operator+=(const NodePlan& other) noexcept {
   rings += other.rings;
   shm += other.shm;
@@ -141,6 +147,7 @@ NodePlan& NodePlan::operator+=(const NodePlan& other) noexcept {
   state_bytes += other.state_bytes;
   shuffle_bytes += other.shuffle_bytes;
   frame_bytes += other.frame_bytes;
+  operator_bytes = saturated(operator_bytes, other.operator_bytes);
   overflow += other.overflow;
   descriptors += other.descriptors;
   return *this;

@@ -76,8 +76,9 @@ struct NodePlan {
   uint64_t state_bytes = 0;     ///< links beside their rings, TLS included; tables of lanes
 
   // What queries may take in addition.
-  uint64_t shuffle_bytes = 0;  ///< tables of shuffle.limit open shuffles, all workers
-  uint64_t frame_bytes = 0;    ///< nodes of as many small frames as rings can hold
+  uint64_t shuffle_bytes = 0;   ///< tables of shuffle.limit open shuffles, all workers
+  uint64_t frame_bytes = 0;     ///< nodes of as many small frames as rings can hold
+  uint64_t operator_bytes = 0;  ///< operator.memory_bytes; 2^64-1 means unlimited
   OverflowPlan overflow;
 
   uint64_t descriptors = 0;
@@ -88,10 +89,7 @@ struct NodePlan {
     return shm.bytes + tcp.bytes + verbs.bytes + local_bytes + ready_bytes + doorbell_bytes +
            counter_bytes + state_bytes;
   }
-  uint64_t most_bytes() const noexcept {
-    return open_bytes() + shuffle_bytes + frame_bytes + overflow.memory_bytes +
-           overflow.table_bytes;
-  }
+  uint64_t most_bytes() const noexcept;
 
   NodePlan& operator+=(const NodePlan& other) noexcept;
 };

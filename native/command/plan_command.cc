@@ -137,9 +137,9 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
               ? std::nullopt
               : std::optional<uint64_t>(input.settings.memory_limit_bytes),
           true, "raise the setting, or " + smaller);
-  require("most_memory", "memory with all of overflow.memory", machine.most_bytes(),
+  require("most_memory", "memory with all of operators, overflow", machine.most_bytes(),
           known(std::min(limits.available_bytes, limits.cgroup_bytes)), true,
-          "lower overflow.memory_bytes or shuffle.limit");
+          "lower operator.memory_bytes, overflow.memory_bytes or shuffle.limit");
   if (input.groups > 0) {
     require("group_blocks", "blocks of groups (a node)", node.overflow.block_bytes,
             input.settings.overflow_memory_bytes, true,
@@ -268,6 +268,8 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
               fmt::format("shuffle.limit = {} at every worker", settings.shuffle_limit)});
   line("frames in rings", node.frame_bytes, all.frame_bytes,
        "as many small ones as rings can hold");
+  line("operators", node.operator_bytes, all.operator_bytes,
+       "operator.memory_bytes: aggregations and joins");
   line("overflow in memory", node.overflow.memory_bytes, all.overflow.memory_bytes,
        "overflow.memory_bytes");
   if (input.groups > 0) {
@@ -335,6 +337,7 @@ Json node_json(const NodePlan& node) {
           {"open_bytes", node.open_bytes()},
           {"shuffle_bytes", node.shuffle_bytes},
           {"frame_bytes", node.frame_bytes},
+          {"operator_bytes", node.operator_bytes},
           {"overflow_memory_bytes", node.overflow.memory_bytes},
           {"group_block_bytes", node.overflow.block_bytes},
           {"overflow_table_bytes", node.overflow.table_bytes},

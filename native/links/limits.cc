@@ -185,6 +185,24 @@ Status check_budget(uint64_t memory_limit_bytes, const MachineLimits& machine) {
       in_mebibytes(machine.cgroup_bytes));
 }
 
+Status check_operators(uint64_t operator_bytes, uint64_t memory_limit_bytes,
+                       const MachineLimits& machine) {
+  const auto refuse = [&](std::string_view limit, uint64_t bytes) {
+    return base::error(Code::resource_limit,
+                       "operators may take {} bytes of memory ({}, operator.memory_bytes), but {} "
+                       "{} {} bytes ({}); lower operator.memory_bytes",
+                       operator_bytes, in_mebibytes(operator_bytes), limit,
+                       bytes == memory_limit_bytes ? "=" : "has left", bytes, in_mebibytes(bytes));
+  };
+  if (memory_limit_bytes != 0 && operator_bytes > memory_limit_bytes)
+    return refuse("memory.limit_bytes", memory_limit_bytes);
+  if (operator_bytes > machine.available_bytes)
+    return refuse("this machine", machine.available_bytes);
+  if (operator_bytes > machine.cgroup_bytes)
+    return refuse("the memory control group of this process", machine.cgroup_bytes);
+  return Status::Ok();
+}
+
 Status check_overflow(uint64_t needed_bytes, uint64_t overflow_bytes,
                       const MachineLimits& machine) {
   const bool is_of_group = machine.cgroup_bytes <= machine.available_bytes;

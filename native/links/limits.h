@@ -44,6 +44,11 @@ Status check_overflow(uint64_t needed_bytes, uint64_t overflow_bytes, const Mach
 /// come later are checked one by one, as if nobody else used what is left: so this is told beforehand.
 Status check_budget(uint64_t memory_limit_bytes, const MachineLimits& machine);
 
+/// Ok, or resource_limit if what operators may take (operator.memory_bytes) is more than memory.limit_bytes (0: none), or than this
+/// machine or the memory control group of this process has left.
+Status check_operators(uint64_t operator_bytes, uint64_t memory_limit_bytes,
+                       const MachineLimits& machine);
+
 /// Ok, or resource_limit quoting need and limit. `memory_limit_bytes`: the setting; 0: none.
 Status check_limits(const Need& need, uint64_t memory_limit_bytes, const MachineLimits& machine);
 

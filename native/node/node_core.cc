@@ -8,6 +8,7 @@
 #include "base/each.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "links/limits.h"
 #include "ring/doorbell.h"
 #include "transport/absent_link.h"
 
@@ -76,11 +77,18 @@ std::string who_is_busy(const std::vector<std::unique_ptr<shuffle::LocalWorker>>
 
 }  // namespace
 
-NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file)
+NodeCore::NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file,
+                   bool is_simulated)
     : settings_(settings),
       overflow_({settings.overflow_memory_bytes, settings.overflow_file_bytes,
                  settings.overflow_query_limit_bytes},
                 std::move(spill_file)),
+      operator_memory_(settings.operator_memory_bytes, overflow_,
+                       [this, is_simulated] {
+                         return links::check_operators(
+                             settings_.operator_memory_bytes, settings_.memory_limit_bytes,
+                             is_simulated ? links::MachineLimits{} : links::machine_limits());
+                       }),
       ready_watch_({.keep_alive = [this] { return life_.keep_alive(); },
                     .closed_status = [this] { return life_.closed_status(); }}) {}
 
@@ -97,10 +105,12 @@ Result<std::shared_ptr<NodeCore>> NodeCore::open(const base::Settings& settings,
         shuffle::make_spill_file(settings.overflow_folder, settings.overflow_file_bytes);
   }
   // In a forked child nothing is destroyed: it would close its parent's connections.
-  std::shared_ptr<NodeCore> core(new NodeCore(settings, std::move(environment.spill_file)),
-                                 [](NodeCore* node) {
-                                   if (!node->life_.forked()) delete node;
-                                 });
+  // The simulation does not depend on the machine it runs on.
+  const bool is_simulated = !environment.network->wants_thread();
+  std::shared_ptr<NodeCore> core(
+      new NodeCore(settings, std::move(environment.spill_file), is_simulated), [](NodeCore* node) {
+        if (!node->life_.forked()) delete node;
+      });
   FARO_ASSIGN_OR_RETURN(core->membership_,
                         session::Membership::open(settings, std::move(environment.network), *core,
                                                   environment.cancellation));
@@ -137,7 +147,8 @@ void NodeCore::start(const NodeEnvironment& environment) {
     node_end_ = std::make_unique<shuffle::NodeEnd>(*membership_, *queries_, overflow_);
   for (uint32_t w = 0; w < self.worker_count; ++w) {
     workers_.push_back(std::make_unique<shuffle::LocalWorker>(
-        shuffle::WorkerContext::of(w, life_, *membership_, *queries_, overflow_, settings_),
+        shuffle::WorkerContext::of(w, life_, *membership_, *queries_, overflow_, operator_memory_,
+                                   settings_),
         node_end_.get(), ready_watch_, environment.make_waiter()));
   }
   close_waiter_ = environment.make_waiter();

@@ -18,6 +18,7 @@
 #include "ring/waiter.h"
 #include "session/membership.h"
 #include "shuffle/local_worker.h"
+#include "shuffle/overflow/operator_memory.h"
 #include "shuffle/overflow/overflow.h"
 #include "shuffle/query/query.h"
 #include "shuffle/query/query_table.h"
@@ -86,7 +87,8 @@ class NodeCore final : public session::Observer,
   Status why_unlinked(uint32_t node) const override;
 
  private:
-  NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file);
+  NodeCore(const base::Settings& settings, std::unique_ptr<shuffle::SpillFile> spill_file,
+           bool is_simulated);
   void start(const NodeEnvironment& environment);
   void take_message(uint32_t from_node, std::span<const std::byte> bytes);
   template <typename Cause, typename Tell>
@@ -96,6 +98,7 @@ class NodeCore final : public session::Observer,
   shuffle::NodeLife life_;
   const base::Settings settings_;
   shuffle::Overflow overflow_;
+  shuffle::OperatorMemory operator_memory_;
   Status left_;  // what peers are told of queries when this node closes; made beforehand
   SessionEvents events_;
   std::unique_ptr<session::Membership> membership_;

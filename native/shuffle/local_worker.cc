@@ -22,6 +22,14 @@ Status part_failed(uint32_t worker, const Status& failure) {
                             is_of_query ? std::string(failure.message()) : failure.to_string()));
 }
 
+// None where this worker sends nothing.
+Result<GroupBlocks> allocate_blocks(const WorkerContext& worker, const ShuffleSpec& spec,
+                                    uint32_t receiver_count, Query& query) {
+  if (std::ranges::find(spec.senders, worker.number) == spec.senders.end()) return GroupBlocks();
+  const uint32_t bytes = GroupBlocks::block_bytes(worker.settings.ring_bytes);
+  return GroupBlocks::allocate(spec, receiver_count, worker.overflow, query.usage, bytes);
+}
+
 }  // namespace
 
 LocalWorker::LocalWorker(const WorkerContext& context, NodeEnd* node_end,
@@ -352,14 +360,6 @@ Status LocalWorker::check_unopened(const ShuffleSpec& spec, const Query& query) 
   return Status::Ok();
 }
 
-// None where this worker sends nothing.
-Result<GroupBlocks> LocalWorker::allocate_blocks(const ShuffleSpec& spec, uint32_t receiver_count,
-                                                 Query& query) {
-  if (std::ranges::find(spec.senders, number()) == spec.senders.end()) return GroupBlocks();
-  const uint32_t bytes = GroupBlocks::block_bytes(context_.settings.ring_bytes);
-  return GroupBlocks::allocate(spec, receiver_count, context_.overflow, query.usage, bytes);
-}
-
 Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   FARO_RETURN_IF_ERROR(ownership_.enter());
   FARO_RETURN_IF_ERROR(complete(spec));
@@ -380,7 +380,8 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   }
   const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
   const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
-  FARO_ASSIGN_OR_RETURN(GroupBlocks blocks, allocate_blocks(spec, receivers.count(), *query));
+  FARO_ASSIGN_OR_RETURN(GroupBlocks blocks,
+                        allocate_blocks(context_, spec, receivers.count(), *query));
   Inboxes& inboxes = receive_side_.inboxes();
   Inbox* inbox = receives ? inboxes.find(spec.query, spec.stage) : nullptr;
   StageLists lists = StageLists::of(spec);

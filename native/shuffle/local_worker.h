@@ -38,6 +38,7 @@ class LocalWorker {
   LocalWorker(const LocalWorker&) = delete;
   LocalWorker& operator=(const LocalWorker&) = delete;
 
+  const WorkerContext& context() const noexcept { return context_; }
   uint32_t number() const noexcept { return context_.number; }
   uint32_t local_index() const noexcept { return context_.local_index; }
   /// Threads: any.
@@ -107,8 +108,6 @@ class LocalWorker {
   Status complete(ShuffleSpec& spec) const;
   Result<Shuffle> make_shuffle(ShuffleSpec spec);
   Status check_unopened(const ShuffleSpec& spec, const Query& query);
-  Result<GroupBlocks> allocate_blocks(const ShuffleSpec& spec, uint32_t receiver_count,
-                                      Query& query);
   uint16_t take_slot();
   Status check_closed(const QueryId& id) const;
   void fail_part(Query& query, const Status& failure);

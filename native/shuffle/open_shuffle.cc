@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -81,6 +82,16 @@ void OpenShuffle::cancel_if_unfinished() {
   if (receiver_ && !receiver_->is_done())
     abandon(
         fmt::format("receiver of stage {} before its end of stream, without stop", spec().stage));
+}
+
+void OpenShuffle::leave(std::string_view what) noexcept {
+  if (worker().node.forked() || query()->failed() || worker().node.closed()) return;
+  const Ownership::Loan loan(ownership_);  // as for close()
+  try {
+    abandon(what);
+  } catch (const std::bad_alloc&) {
+    worker().queries.fail_for_memory(*query());
+  }
 }
 
 void OpenShuffle::close() noexcept {

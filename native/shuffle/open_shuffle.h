@@ -29,6 +29,7 @@ class OpenShuffle final : public ShuffleContext {
   void become_sender(WaitLoop& wait_loop, Lanes& lanes, RowFormat format, uint16_t slot,
                      GroupBlocks blocks);
   void become_receiver(WaitLoop& wait_loop, ReceiveSide& side, Inbox& inbox);
+  LocalWorker& local_worker() noexcept { return local_worker_; }
   /// Null if this worker is none.
   StageSender* sender() noexcept { return sender_ ? &*sender_ : nullptr; }
   StageReceiver* receiver() noexcept { return receiver_ ? &*receiver_ : nullptr; }
@@ -42,6 +43,9 @@ class OpenShuffle final : public ShuffleContext {
   Status receive_as(std::string_view format);
 
   Status cancel(std::string_view reason);
+  /// What came was not all used: the query fails, as by a receiver that is closed before its end. `what` of the worker's was
+  /// closed, for the cause.
+  void leave(std::string_view what) noexcept;
   /// The handle is closed, and is no more. May destroy this object.
   void close() noexcept;
   /// Closes all but the handle. May destroy this object.

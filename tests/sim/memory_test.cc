@@ -50,7 +50,7 @@ class CountedCluster {
   /// At most 10 % more than planned; and than what was counted, except the nodes of frames in rings.
   void expect_as_planned(uint32_t node) {
     const command::NodePlan planned = plan(node);
-    const uint64_t most = planned.most_bytes();
+    const uint64_t most = planned.most_bytes() - planned.operator_bytes;  // there are none
     const uint64_t peak = memory.peak_bytes(node);
     const uint64_t counted =
         SessionAccess::core(cluster.session(node)).overflow().memory_peak_bytes();

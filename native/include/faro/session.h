@@ -206,6 +206,7 @@ class Worker {
 
  private:
   friend class Session;
+  friend class WorkerAccess;
   Worker(shuffle::LocalWorker* core, uint32_t worker_count)
       : core_(core), worker_count_(worker_count) {}
   Status check_exists() const;

@@ -20,6 +20,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_row_commands(command, exit_code);
   add_groups_command(command, exit_code);
   add_draining_commands(command, exit_code);
+  add_operators_command(command, exit_code);
 }
 
 }  // namespace faro::command::lab

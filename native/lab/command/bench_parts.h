@@ -36,6 +36,9 @@ void add_kernels_command(CLI::App& bench, int& exit_code);
 void add_channel_command(CLI::App& bench, int& exit_code);
 void add_link_command(CLI::App& bench, int& exit_code);
 
+/// `faro-lab bench operators`.
+void add_operators_command(CLI::App& bench, int& exit_code);
+
 /// `faro-lab bench receive`.
 void add_receive_command(CLI::App& bench, int& exit_code);
 

@@ -13,6 +13,7 @@
 #include "lab/network/page.h"
 #include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/churn/churn_run.h"
+#include "lab/simulation/operators/aggregation_run.h"
 #include "lab/workload/chance.h"
 
 namespace faro::command::lab {
@@ -26,23 +27,24 @@ struct Flags {
   uint64_t runs = 2000;
   std::string resume;
   bool channels = false;
+  bool operators = false;
   bool network = false;
 };
 
 double seconds_now() { return static_cast<double>(base::SystemClock::instance().now_ns()) * 1e-9; }
 
+using RunSeed = simulation::RunReport (*)(uint64_t seed);
+
 /// Runs what is left of a range. Returns the report of the run that found a violation, if one did.
 std::optional<simulation::RunReport> run_range(SeedRange& range, const SeedRanges& ranges,
-                                               bool keeps_file, bool channels, Status& saved) {
+                                               bool keeps_file, RunSeed run_seed, Status& saved) {
   ProgressLine progress;
   progress.begin(fmt::format("seeds {} … {}", range.seed, range.seed + range.runs - 1));
   const double seconds_before = range.seconds;
   const double start = seconds_now();
   double last_save = start;
   while (range.done < range.runs) {
-    simulation::RunReport report =
-        (channels ? simulation::run_channel_seed
-                  : simulation::run_cluster_seed)(range.seed + range.done);
+    simulation::RunReport report = run_seed(range.seed + range.done);
     if (!report.violation.empty()) return report;
     ++range.done;
     range.hash = workload::mix(range.hash, report.hash);
@@ -80,13 +82,16 @@ int run_network(uint64_t seed) {
 
 int run(const Flags& flags) {
   if (flags.network) return run_network(flags.seed);
-  const char* const what = flags.channels ? " --channels" : "";
+  const char* const what = flags.channels ? " --channels" : flags.operators ? " --operators" : "";
+  const RunSeed run_seed = flags.channels    ? simulation::run_channel_seed
+                           : flags.operators ? simulation::run_aggregation_seed
+                                             : simulation::run_cluster_seed;
   Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
   if (!loaded) return report_error("faro-lab simulate", loaded.status());
   SeedRange& range = loaded->find_or_add(flags.seed, flags.runs, version_text() + what);
   if (range.done > 0) fmt::print("{} of {} runs were done before\n", range.done, range.runs);
   Status saved;
-  const auto violation = run_range(range, *loaded, !flags.resume.empty(), flags.channels, saved);
+  const auto violation = run_range(range, *loaded, !flags.resume.empty(), run_seed, saved);
   fmt::print("{}", range.coverage.to_string());
   fmt::print(
       "\n{} of {} runs from seed {} without a violation, {:.1f} s, {:.1f} runs/s, hash {:016x}\n",
@@ -113,6 +118,10 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   CLI::Option* const channels = command.add_flag(
       "--channels", flags.channels,
       "Endpoints whose peers come and go, and their channels, instead of clusters");
+  CLI::Option* const operators =
+      command
+          .add_flag("--operators", flags.operators, "Aggregations over clusters, with an oracle")
+          ->excludes(channels);
   CLI::Option* const resume =
       command
           .add_option("--resume", flags.resume,
@@ -126,6 +135,7 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
           "sends to whom uses; takes a minute or two, and exits with 1 if a figure misses its goal")
       ->excludes(runs)
       ->excludes(channels)
+      ->excludes(operators)
       ->excludes(resume);
   command.footer(
       "It stops at the first violation, with what was broken, the last events, and the command\n"

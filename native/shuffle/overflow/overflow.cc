@@ -17,8 +17,9 @@ std::byte* allocate_bytes(uint64_t bytes) noexcept {
 }
 void free_bytes(std::byte* memory) noexcept { ::operator delete(memory); }
 
+// Without what describes it.
 constexpr uint64_t memory_of(uint64_t room) {
-  return ((room + 15) & ~uint64_t{15}) + Overflow::kAllocatorBytes;
+  return Overflow::taken_in_memory(room) - Overflow::kDescriptionBytes;
 }
 
 // Beside kDescriptionBytes.
@@ -228,6 +229,11 @@ bool Overflow::store_if_plenty(OverflowUsage& usage, std::span<const std::byte> 
 Status Overflow::store(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
                        Stored& out) {
   if (store_in_memory(usage, bytes, room, Need::any, out)) return Status::Ok();
+  return store_in_file(usage, bytes, room, out);
+}
+
+Status Overflow::store_in_file(OverflowUsage& usage, std::span<const std::byte> bytes,
+                               uint64_t room, Stored& out) {
   Stored made;
   FARO_RETURN_IF_ERROR(allocate_file(usage, bytes.size(),
                                      room_within(limits_.file_bytes, bytes.size(), room), made));
@@ -292,6 +298,12 @@ Status Overflow::load(Stored& stored) {
   }
   stored.memory = memory;
   stored.place = Stored::Place::mapped;
+  return Status::Ok();
+}
+
+Status Overflow::read(const Stored& stored, std::span<std::byte> to) const {
+  if (stored.place == Stored::Place::file) return file_->read(stored.extent, to);
+  std::memcpy(to.data(), stored.memory, to.size());
   return Status::Ok();
 }
 

@@ -101,6 +101,15 @@ class Overflow {
   bool store_if_plenty(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
                        Stored& out) noexcept;
 
+  /// Spills bytes to the file, also while there is memory. `room`: as for `store`. Errors: overflow_exhausted.
+  Status store_in_file(OverflowUsage& usage, std::span<const std::byte> bytes, uint64_t room,
+                       Stored& out);
+
+  /// What a block of `room` bytes takes in memory, all that is counted for it included.
+  static constexpr uint64_t taken_in_memory(uint64_t room) noexcept {
+    return ((room + 15) & ~uint64_t{15}) + kAllocatorBytes + kDescriptionBytes;
+  }
+
   /// Adds bytes for which `stored` has room. Errors: overflow_exhausted if the file cannot be written
   /// (unchanged then).
   Status append(Stored& stored, std::span<const std::byte> bytes);
@@ -111,6 +120,10 @@ class Overflow {
   /// Makes `stored.memory` readable: brings it back into memory, or maps it where there is no room
   /// for it. Errors: overflow_exhausted if the file cannot be read or mapped.
   Status load(Stored& stored);
+
+  /// Copies all bytes in use to memory of the caller's, which has as many: `stored` stays where it is, and takes no memory of
+  /// overflow. Errors: overflow_exhausted if the file cannot be read.
+  Status read(const Stored& stored, std::span<std::byte> to) const;
 
   void free(Stored& stored) noexcept;
 

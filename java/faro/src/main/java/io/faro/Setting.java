@@ -203,6 +203,11 @@ public enum Setting {
   OVERFLOW_QUERY_LIMIT_BYTES("overflow.query_limit_bytes", "0"),
   /** Folder of the overflow file. The file has no name and disappears with the process. */
   OVERFLOW_FOLDER("overflow.folder", "/tmp"),
+  /**
+   * Most memory that the operators of this node (aggregations, joins) take together, as they need
+   * it. What they have beyond it is spilled through overflow.
+   */
+  OPERATOR_MEMORY_BYTES("operator.memory_bytes", "268435456"),
   /** Time limit for connecting the whole cluster, including nodes that start late. */
   CONNECT_TIMEOUT_MS("connect.timeout_ms", "30000"),
   /**

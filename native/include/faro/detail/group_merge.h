@@ -1,0 +1,242 @@
+// GroupMerge: the receiving half of an aggregation: states by partition, merged in cache. Not part
+// of the API.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "faro/batch.h"
+#include "faro/detail/group_table.h"
+#include "faro/detail/operator_hash.h"
+#include "faro/detail/operator_part.h"
+#include "faro/detail/partition_store.h"
+#include "faro/outcome.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro::detail {
+
+/// Keeps the states that arrive by partition. When all have come each partition is merged by a
+/// table that stays in the cache; one that has too many groups for it is split once more, by a hash
+/// that is mixed anew.
+///
+/// Threads: those of the worker.
+template <typename What, typename Group>
+class GroupMerge {
+ public:
+  static constexpr uint32_t kBits = 6;       // 64 partitions: their open ends stay in L1
+  static constexpr uint32_t kSplitBits = 4;  // of a partition that is split
+  static constexpr uint64_t kLeastStates = 4096;
+  /// A table up to this size is merged in the second-level cache, more or less.
+  static constexpr uint64_t kCacheBytes = uint64_t{2} << 20;
+  /// Nothing is split more often: 2^70 groups would come first. What is left then has keys whose
+  /// hashes are equal.
+  static constexpr size_t kMostLevels = 16;
+
+  /// What it takes at least: open partitions of two levels, a block that is read, a table.
+  static constexpr uint64_t least_bytes() noexcept {
+    return PartitionStore::least_bytes(kBits, sizeof(Group)) +
+           PartitionStore::least_bytes(kSplitBits, sizeof(Group)) +
+           PartitionReader::least_bytes(sizeof(Group)) + GroupTable<Group>::bytes(kLeastStates);
+  }
+
+  GroupMerge(OperatorPart& part, const What& what) : part_(part), what_(what), table_(part) {
+    add_level(kBits);
+  }
+
+  uint64_t states() const noexcept { return states_; }
+  uint64_t splits() const noexcept { return splits_; }
+  uint64_t groups() const noexcept { return groups_; }
+
+  /// Keeps the states of a batch. False: the operator has failed, or was cleared. The bytes are a
+  /// peer's: each state is copied before it is looked at.
+  bool take(const Batch& batch) {
+    if (levels_.empty()) return false;
+    const std::span<const Group> all = batch.rows<Group>();
+    PartitionStore& store = levels_.front()->store;
+    const uint64_t number = levels_.front()->number;
+    for (const Group& each : all) {
+      Group state;
+      std::memcpy(static_cast<void*>(&state), &each, sizeof state);
+      const uint64_t mixed = mix(hash_of_key(what_, state.key), number);
+      if (!store.append(local_partition(mixed, kBits), state)) [[unlikely]]
+        return false;
+    }
+    states_ += all.size();
+    return true;
+  }
+
+  /// Lets go of everything.
+  void clear() noexcept {
+    table_.let_go();
+    reader_.reset();
+    sub_ = nullptr;
+    split_.reset();
+    levels_.clear();
+  }
+
+  /// Merges on, until there are the groups of one partition, which are valid until the next call,
+  /// or there are none left (end_of_stream), or `is_over` says so (deadline). It is asked, and so
+  /// is whether the query is alive, after some thousand states.
+  template <typename IsOver>
+  Outcome next(std::span<const Group>& groups, IsOver is_over) {
+    if (has_handed_out_) table_.clear();
+    has_handed_out_ = false;
+    while (!levels_.empty()) {
+      Level& level = *levels_.back();
+      if (level.next == level.store.partition_count()) {
+        levels_.pop_back();
+        continue;
+      }
+      if (!reader_ && !begin(level)) continue;
+      const Outcome outcome = merge_some(level);
+      if (outcome == Outcome::failed) return outcome;
+      if (outcome == Outcome::end_of_stream) {
+        end(level);
+        if (table_.size() == 0) continue;
+        groups = table_.groups();
+        groups_ += groups.size();
+        has_handed_out_ = true;
+        return Outcome::done;
+      }
+      if (!part_.is_alive()) return Outcome::failed;
+      if (is_over()) return Outcome::deadline;
+    }
+    table_.let_go();
+    return Outcome::end_of_stream;
+  }
+
+ private:
+  // Between two looks at the clock.
+  static constexpr size_t kAtOnce = 4096;
+
+  /// Partitions of one hash, and the first of them that was not merged.
+  struct Level {
+    Level(OperatorPart& part, uint32_t bits, uint64_t mixed_with)
+        : store(part, bits), number(mixed_with) {}
+    PartitionStore store;
+    const uint64_t number;
+    uint32_t next = 0;
+  };
+
+  void add_level(uint32_t bits) {
+    const auto depth = static_cast<uint32_t>(levels_.size());
+    levels_.push_back(std::make_unique<Level>(part_, bits, number_of_level(part_.number(), depth)));
+  }
+
+  uint64_t mixed(const Group& group, const Level& level) const noexcept {
+    return mix(hash_of_key(what_, group.key), level.number);
+  }
+
+  /// False: the partition is empty.
+  bool begin(Level& level) {
+    if (level.store.row_bytes(level.next) == 0) {
+      level.store.clear(level.next++);
+      return false;
+    }
+    reader_.emplace(level.store, level.next);
+    run_ = {};
+    return true;
+  }
+  void end(Level& level) {
+    reader_.reset();
+    ++level.next;
+    if (sub_ == nullptr) return;
+    sub_ = nullptr;
+    levels_.push_back(std::move(split_));
+  }
+
+  /// Merges the next states, or moves them on to the level below. done: there may be more.
+  Outcome merge_some(Level& level) {
+    if (run_.empty()) {
+      std::span<const std::byte> bytes;
+      const Outcome outcome = reader_->next(bytes);
+      if (outcome != Outcome::done) return outcome;
+      run_ = bytes;
+    }
+    const size_t count = std::min(run_.size() / sizeof(Group), kAtOnce);
+    for (size_t i = 0; i < count; ++i) {
+      Group state;
+      std::memcpy(static_cast<void*>(&state), run_.data() + i * sizeof(Group), sizeof state);
+      if (!(sub_ != nullptr ? pass_down(state) : merge(level, state))) return Outcome::failed;
+    }
+    run_ = run_.subspan(count * sizeof(Group));
+    return Outcome::done;
+  }
+
+  bool merge(Level& level, const Group& state) {
+    const uint64_t hash = mixed(state, level);
+    uint64_t place = 0;
+    if (table_.capacity() > 0) {
+      if (Group* const known = table_.view().find(state.key, hash, place)) {
+        what_.merge(known->state, state.state);
+        return true;
+      }
+    }
+    if (table_.size() == table_.capacity()) [[unlikely]] {
+      if (!make_room(level)) return false;
+      if (sub_ != nullptr) return pass_down(state);
+      (void)table_.view().find(state.key, hash, place);
+    }
+    table_.add(state.key, place)->state = state.state;
+    return true;
+  }
+
+  /// The table is full: it grows while it stays in the cache; else the partition is split.
+  bool make_room(Level& level) {
+    using From = typename GroupTable<Group>::From;
+    const uint64_t states = std::max(kLeastStates, 2 * table_.capacity());
+    const bool is_last = levels_.size() == kMostLevels;
+    const auto mixed_of = [&](const Group& group) { return mixed(group, level); };
+    const bool fits =
+        states == kLeastStates || is_last || GroupTable<Group>::bytes(states) <= kCacheBytes;
+    if (fits && table_.resize(states, From::spilled, mixed_of)) return true;
+    if (!part_.is_alive()) return false;
+    if (is_last || table_.capacity() == 0) {
+      (void)part_.fail(Status(Code::overflow_exhausted,
+                              "an aggregation has no memory for the table of one partition"));
+      return false;
+    }
+    return split();
+  }
+
+  /// What the table has, and what comes, goes to partitions of its own.
+  bool split() {
+    const auto depth = static_cast<uint32_t>(levels_.size());
+    split_ = std::make_unique<Level>(part_, kSplitBits, number_of_level(part_.number(), depth));
+    sub_ = split_.get();
+    ++splits_;
+    for (const Group& group : table_.groups()) {
+      if (!pass_down(group)) return false;
+    }
+    table_.let_go();
+    return true;
+  }
+  bool pass_down(const Group& state) {
+    return sub_->store.append(local_partition(mixed(state, *sub_), kSplitBits), state);
+  }
+
+  OperatorPart& part_;
+  const What& what_;
+  GroupTable<Group> table_;
+  std::vector<std::unique_ptr<Level>> levels_;
+  std::unique_ptr<Level> split_;  // where the partition that is read goes, until it has gone
+  Level* sub_ = nullptr;          // it, or null
+  std::optional<PartitionReader> reader_;
+  std::span<const std::byte> run_;  // what was read and not merged
+  bool has_handed_out_ = false;
+  uint64_t states_ = 0;
+  uint64_t groups_ = 0;
+  uint64_t splits_ = 0;
+};
+
+}  // namespace faro::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,160 @@
+// `faro-lab bench operators`: an aggregation beside every fixed table and beside a tree, by number of groups.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command/build_json.h"
+#include "command/machine.h"
+#include "command/setting_flags.h"
+#include "command/subcommand.h"
+#include "command/text.h"
+#include "lab/bench/cpu_pin.h"
+#include "lab/bench/operators.h"
+#include "lab/command/bench_parts.h"
+#include "lab/command/bench_report.h"
+
+namespace faro::command::lab {
+namespace {
+
+struct Flags {
+  SettingFlags settings;
+  bench::AggregationJob job;
+  std::vector<uint64_t> groups = {16,      256,     4'096,   16'000,    40'000,    100'000,
+                                  200'000, 300'000, 600'000, 1'000'000, 2'500'000, 4'000'000};
+  std::string keys = "uniform";
+  std::string transport = "shm";
+  std::optional<uint32_t> pin;
+  bool json = false;
+};
+
+/// What all contestants took with one number of groups.
+struct Point {
+  uint64_t groups = 0;
+  std::vector<bench::AggregationFigures> figures;
+};
+
+bool verified(const std::vector<Point>& points) {
+  for (const Point& point : points) {
+    for (const bench::AggregationFigures& each : point.figures) {
+      if (!each.median.verified()) return false;
+    }
+  }
+  return true;
+}
+
+std::string table_text(const std::vector<Point>& points) {
+  Table table("r" + std::string(points.front().figures.size(), 'r') + "rl");
+  std::vector<std::string> heads{"groups"};
+  for (const bench::AggregationFigures& each : points.front().figures)
+    heads.push_back(each.contestant.name());
+  heads.insert(heads.end(), {"of the best", ""});
+  table.add(heads);
+  for (const Point& point : points) {
+    std::vector<std::string> cells{grouped(point.groups)};
+    for (const bench::AggregationFigures& each : point.figures)
+      cells.push_back(fmt::format("{:.1f}", each.median.cpu_ns_per_hop()));
+    cells.push_back(fmt::format("{:.2f}", times_best(point.figures)));
+    cells.push_back(verdict_text(point.figures.front().median));
+    table.add(cells);
+  }
+  return table.text();
+}
+
+Json points_json(const std::vector<Point>& points) {
+  Json json = Json::array();
+  for (const Point& point : points) {
+    Json of_point{{"groups", point.groups}, {"times_best", times_best(point.figures)}};
+    of_point["contestants"] = Json::array();
+    for (const bench::AggregationFigures& each : point.figures) {
+      Json one{{"name", each.contestant.name()}, {"cpu_ns_per_row", each.median.cpu_ns_per_hop()}};
+      put_totals(one, each.median);
+      one["runs"] = runs_json(each.rounds);
+      of_point["contestants"].push_back(std::move(one));
+    }
+    json.push_back(std::move(of_point));
+  }
+  return json;
+}
+
+Result<std::vector<Point>> run_points(const Flags& flags, const Config& config) {
+  std::vector<Point> points;
+  for (const uint64_t groups : flags.groups) {
+    bench::AggregationJob job = flags.job;
+    job.groups = groups;
+    Result<std::vector<bench::AggregationFigures>> figures =
+        run_aggregation(job, bench::aggregation_contestants(), {.config = config});
+    if (!figures) return figures.status();
+    points.push_back({groups, std::move(*figures)});
+  }
+  return points;
+}
+
+int run(const Flags& given) {
+  Flags flags = given;
+  const Result<bench::KeyShape> shape = bench::parse_key_shape(flags.keys);
+  if (!shape) return bench_error(flag_error("--keys", shape.status().message()));
+  flags.job.shape = *shape;
+  if (const Status status = check_transports({flags.transport}); !status.ok())
+    return bench_error(status);
+  Result<Config> config = flags.settings.load();
+  if (!config) return bench_error(config.status());
+  if (const Status status = config->set("transport", flags.transport); !status.ok())
+    return bench_error(status);
+  std::optional<bench::CpuPin> pin;
+  if (flags.pin) {
+    Result<bench::CpuPin> pinned = bench::CpuPin::pin(*flags.pin);
+    if (!pinned) return bench_error(flag_error("--pin", pinned.status().message()));
+    pin.emplace(std::move(pinned).value());
+  }
+  const Result<std::vector<Point>> points = run_points(flags, *config);
+  if (!points) return bench_error(points.status());
+  const bench::AggregationJob& job = flags.job;
+  if (flags.json) {
+    Json json = origin_json(read_machine());
+    json["processes"] = job.process_count;
+    json["workers"] = job.workers_per_process;
+    json["rows"] = job.rows;
+    json["keys"] = flags.keys;
+    json["exponent"] = job.exponent;
+    json["transport"] = flags.transport;
+    json["results"] = points_json(*points);
+    fmt::print("{}\n", json_text(json, true));
+  } else {
+    fmt::print(
+        "CPU ns per row of 4 + 4 bytes: {} × {} over {}, {} rows, keys {}; medians of {}, by "
+        "turns.\n\n{}",
+        counted(job.process_count, "process"), counted(job.workers_per_process, "worker"),
+        flags.transport, grouped(job.rows), flags.keys, counted(job.rounds, "run"),
+        table_text(*points));
+  }
+  return verified(*points) ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void add_operators_command(CLI::App& bench, int& exit_code) {
+  auto [command, flags] = add_subcommand(
+      bench, exit_code, "operators",
+      "An aggregation beside every fixed table and beside a tree, by number of groups", run);
+  bench::AggregationJob& job = flags.job;
+  command.option_defaults()->always_capture_default();
+  add_number(command, "--processes", job.process_count, "Each a node", 1, 4096);
+  add_number(command, "--workers", job.workers_per_process, "Per process", 1, 4096);
+  add_number(command, "--rows", job.rows, "Of all workers", 1, uint64_t{1} << 36);
+  command.add_option("--groups", flags.groups, "Of which keys are drawn; one or several")
+      ->delimiter(',')
+      ->type_name("N");
+  command.add_option("--keys", flags.keys, bench::kKeyShapes)->type_name("NAME");
+  command.add_option("--exponent", job.exponent, "Of zipf")->type_name("X");
+  add_repetitions_flag(command, job.rounds);
+  command.add_option("--transport", flags.transport, "auto, shm, tcp or verbs")->type_name("NAME");
+  command.option_defaults()->always_capture_default(false);
+  command.add_option("--pin", flags.pin, "Keep all processes on this processor")->type_name("N");
+  flags.settings.add_to(command);
+  command.add_flag("--json", flags.json, "Print JSON");
+}
+
+}  // namespace faro::command::lab

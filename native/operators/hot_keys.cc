@@ -1,0 +1,29 @@
+#include "faro/detail/hot_keys.h"
+
+#include <algorithm>
+
+namespace faro::detail {
+namespace {
+
+// A key is hot that has more than one row of 2048, as far as the votes tell. A few votes are chance.
+constexpr uint64_t kRowsPerHot = 2048;
+constexpr uint64_t kLeastVotes = 8;
+
+}  // namespace
+
+double HotKeys::decide() noexcept {
+  const uint64_t least = std::max(kLeastVotes, votes_ / kRowsPerHot);
+  uint64_t of_hot = 0;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    const bool is_hot = places_[i].count >= least;
+    hot_[i] = is_hot ? places_[i].tag + uint64_t{1} : 0;
+    if (is_hot) of_hot += places_[i].count;
+  }
+  const double share = votes_ == 0 ? 0 : static_cast<double>(of_hot) / static_cast<double>(votes_);
+  any_ = of_hot > 0;
+  places_ = {};
+  votes_ = 0;
+  return share;
+}
+
+}  // namespace faro::detail
