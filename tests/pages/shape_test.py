@@ -28,12 +28,13 @@ class ShapeTest(unittest.TestCase):
         types = Sources(self.root).types[name].values()
         return {each.name: (len(each.methods), each.fields) for each in types if not each.name.startswith("__anon")}
 
-    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0, node_functions=0):
+    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0, node_functions=0, operator_functions=0):
         limits = {
             "public_functions": functions,
             "verbs_to_send": verbs_to_send,
             "channel_functions": channel_functions,
             "node_functions": node_functions,
+            "operator_functions": operator_functions,
         }
         return list(mistakes(self.root, limits))
 
@@ -169,6 +170,10 @@ class ShapeTest(unittest.TestCase):
 
     def test_the_list_of_the_project_can_be_read(self):
         self.assertGreater(read_limits(LIST)["public_functions"], 0)
+
+    def test_functions_of_operators_are_counted_by_themselves(self):
+        self.write("native/include/faro/aggregate.h", "namespace faro { struct A { void add(); void next(); }; }")
+        self.assertEqual([], self.mistakes(operator_functions=2))
 
     def test_functions_of_channels_are_counted_by_themselves(self):
         self.write("native/include/faro/endpoint.h", "namespace faro { class Poller { public: void poll(); void send(); }; }")
