@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "faro/hash.h"
+#include "faro/shuffle.h"
 #include "faro/status.h"
 #include "lab/bench/figures.h"
 #include "lab/workload/integer_rows.h"
@@ -53,6 +54,7 @@ struct TwoStageJob {
   /// Bytes of one row: one of kJobWidths; with the multiplicative hash 8.
   uint32_t row_bytes = 8;
   HashKind hash = HashKind::finalizer;
+  Delivery delivery = Delivery::worker;  // of both shuffles, where Faro carries them
 
   /// Call before anything else. Errors: invalid_argument names field, value and limit.
   Status validate() const;

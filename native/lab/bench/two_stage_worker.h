@@ -90,8 +90,11 @@ class TwoStageWorker final : public TurnWorker {
   static constexpr bool kInPlace = kRowBytes >= 16;
 
   Status open(const QueryId& query) override {
-    FARO_RETURN_IF_ERROR(stage1_.open(worker_, {query, 1, kRowBytes, {}, {}}));
-    FARO_RETURN_IF_ERROR(stage2_.open(worker_, {query, 2, kRowBytes, {}, {}}));
+    ShuffleSpec spec{query, 1, kRowBytes, {}, {}};
+    spec.delivery = job_.delivery;
+    FARO_RETURN_IF_ERROR(stage1_.open(worker_, spec));
+    spec.stage = 2;
+    FARO_RETURN_IF_ERROR(stage2_.open(worker_, spec));
     sink_ = {};
     rest_ = job_.range_of(worker_.number());
     forward_begin_ = forward_end_ = 0;

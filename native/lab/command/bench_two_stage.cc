@@ -32,6 +32,7 @@ struct Flags {
   SettingFlags settings;
   TwoStageJob job;
   std::string hash = "finalizer";
+  std::string delivery = "worker";
   std::vector<std::string> transports;
   std::string threshold;
   std::string ring;
@@ -65,6 +66,11 @@ Result<Run> read_flags(const Flags& flags) {
   const Result<bench::HashKind> hash = bench::parse_hash(flags.hash);
   if (!hash) return flag_error("--hash", hash.status().message());
   job.hash = hash.value();
+  if (flags.delivery == to_string(Delivery::node)) {
+    job.delivery = Delivery::node;
+  } else if (flags.delivery != to_string(Delivery::worker)) {
+    return flag_error("--delivery", fmt::format("{} is neither worker nor node", flags.delivery));
+  }
 
   const bool several_hosts = flags.nodes.on_several_hosts();
   std::vector<std::string> names = flags.transports;
@@ -87,6 +93,9 @@ Result<Run> read_flags(const Flags& flags) {
     if (several_hosts && !is_faro(carrier.value())) {
       return flag_error("--transport", fmt::format("{} runs on one host only", name));
     }
+    if (job.delivery != Delivery::worker && !is_faro(carrier.value())) {
+      return flag_error("--delivery", fmt::format("{} sends to workers only", name));
+    }
     run.carriers.push_back(carrier.value());
   }
   return run;
@@ -105,10 +114,14 @@ Result<std::vector<CarrierResult>> run_on_hosts(const Flags& flags, const Run& r
     options.round_count = 1 + flags.repetitions;
     options.config = run.config;
     FARO_RETURN_IF_ERROR(options.config.set("transport", std::string_view(name), "bench"));
-    options.job_words = {
-        job.process_count, job.workers_per_process,         job.rows_per_process,
-        job.row_bytes,     static_cast<uint64_t>(job.hash), static_cast<uint64_t>(carrier),
-        flags.repetitions};
+    options.job_words = {job.process_count,
+                         job.workers_per_process,
+                         job.rows_per_process,
+                         job.row_bytes,
+                         static_cast<uint64_t>(job.hash),
+                         static_cast<uint64_t>(carrier),
+                         flags.repetitions,
+                         static_cast<uint64_t>(job.delivery)};
     line.begin(fmt::format("{}, while waiting for all nodes", name));
     options.on_round = [&line, &options, &name](uint32_t round) {
       line.update(static_cast<double>(round) / options.round_count,
@@ -234,6 +247,11 @@ void add_two_stage_command(CLI::App& bench, int& exit_code) {
              uint64_t{1} << 48);
   add_row_bytes_flag(command, job.row_bytes, bench::kJobWidths);
   command.add_option("--hash", flags.hash, "finalizer or multiplicative")->type_name("NAME");
+  command
+      .add_option("--delivery", flags.delivery,
+                  "worker, or node: any worker of a process takes its rows (with --set "
+                  "lane.ends=node)")
+      ->type_name("NAME");
   add_repetitions_flag(command, flags.repetitions);
   add_number(command, "--warmup", flags.warmup,
              "Untimed runs before each timed one, in the same processes", 1, 1000);
