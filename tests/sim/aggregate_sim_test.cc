@@ -35,7 +35,7 @@ TEST_P(AggregationRuns, give_every_group_once_and_leave_nothing) {
     ++runs;
   });
   std::printf("%s", coverage.to_string().c_str());
-  if (runs < GetParam().count) return;  // SIM_SEED
+  if (runs < 200) return;  // SIM_SEED, or a sanitizer: too few for what is seldom
   EXPECT_GT(coverage.counted("workers", "done"), runs);
   EXPECT_GT(coverage.counted("workers", "failed"), runs / 4);
   for (const char* what : {"spilled", "passed rows", "stopped"})
