@@ -14,7 +14,6 @@ static_assert(sizeof(Binding) <= session::kLaneSlotBytes);
 
 ReceiveSide::ReceiveSide(const WorkerContext& worker, NodeEnd* node_end, Operation& operation)
     : worker_(worker),
-      operation_(operation),
       ready_(worker.membership.ready_set(worker.local_index)),
       frames_(worker),
       inboxes_(worker, frames_),

@@ -82,7 +82,6 @@ class ReceiveSide {
   void look_again(InRing& ring) noexcept;
 
   const WorkerContext& worker_;
-  Operation& operation_;
   ring::ReadySet& ready_;
   std::map<uint32_t, std::vector<InRing>> rings_;  // by node: sender on it * rings_per_lane + k
   using RingGroup = std::array<InRing*, ring::ReadySet::kRingsPerGroup>;  // null: none
