@@ -27,7 +27,10 @@ class ShuffleFrames : public ShuffleApi {
  protected:
   void SetUp() override {
     link_.reset();  // before the session that it belongs to
-    open(2, {{"ring.per_lane", "1"}, {"lane.ends", ends_}});
+    open(2, {{"ring.per_lane", "1"},
+             {"lane.ends", ends_},
+             {"cluster.workers", workers_},
+             {"transport", transport_}});
     id_ = session().begin_query();
     link_ = SessionAccess::core(session()).membership().link(1);
   }
@@ -70,6 +73,27 @@ class ShuffleFrames : public ShuffleApi {
     put({0, wire::FrameKind::open, 0, 0, 0, 0}, open);
     return receiver;
   }
+  /// The same, for any worker of its node, which has no other.
+  Shuffle open_for_any() {
+    ends_ = "node";
+    SetUp();
+    ShuffleSpec rows = spec(id_, 0, 0, {0}, {1});
+    rows.delivery = Delivery::node;
+    Shuffle receiver = open_shuffle(worker(1), rows);
+    const auto lists = shuffle::StageLists::of(rows);
+    wire::OpenPayload opened{};
+    opened.query = shuffle::to_key(id_);
+    opened.lists = lists.digest;
+    opened.sender_count = lists.sender_count;
+    opened.receiver_count = lists.receiver_count;
+    std::vector<std::byte> payload = bytes_of(opened);
+    std::vector<std::byte> fields;
+    const uint32_t first = 0;
+    wire::OpenFields::write(fields, wire::OpenDelivery::node, {&first, 1}, 1);
+    payload.insert(payload.end(), fields.begin(), fields.end());
+    put({0, wire::FrameKind::open, 0, 0, 0, static_cast<uint32_t>(fields.size())}, payload);
+    return receiver;
+  }
   /// Puts a part of a row of 32 MiB into the ring.
   void put_fragment(uint64_t offset, size_t bytes) {
     std::vector<std::byte> part = bytes_of(wire::FragmentPayload{32 << 20, offset});
@@ -85,6 +109,8 @@ class ShuffleFrames : public ShuffleApi {
   }
 
   const char* ends_ = "workers";
+  const char* workers_ = "1";
+  const char* transport_ = "tcp";
   QueryId id_;
   std::shared_ptr<transport::DataLink> link_;
 };
@@ -237,30 +263,41 @@ TEST_F(ShuffleFrames, that_open_with_a_required_field_that_nobody_knows_end_the_
   }
 }
 
-// Delivery to nodes: what comes in the middle of a row would never be taken, nor what is behind it.
-TEST_F(ShuffleFrames, that_come_in_the_middle_of_a_row_for_any_worker_of_a_node_end_the_link) {
+// Its sender has the same memory. Worker 2 has the node's end sort it, and only then does its own worker take it.
+TEST_F(ShuffleFrames, that_open_another_query_than_when_they_came_end_the_link) {
   ends_ = "node";
+  workers_ = "1,2";
+  transport_ = "shm";
   SetUp();
-  ShuffleSpec rows = spec(id_, 0, 0, {0}, {1});
-  rows.delivery = Delivery::node;
-  Shuffle receiver = open_shuffle(worker(1), rows);
-  const auto lists = shuffle::StageLists::of(rows);
-  wire::OpenPayload opened{};
-  opened.query = shuffle::to_key(id_);
-  opened.lists = lists.digest;
-  opened.sender_count = lists.sender_count;
-  opened.receiver_count = lists.receiver_count;
-  std::vector<std::byte> payload = bytes_of(opened);
-  std::vector<std::byte> fields;
-  const uint32_t first = 0;
-  wire::OpenFields::write(fields, wire::OpenDelivery::node, {&first, 1}, 1);
-  payload.insert(payload.end(), fields.begin(), fields.end());
-  put({0, wire::FrameKind::open, 0, 0, 0, static_cast<uint32_t>(fields.size())}, payload);
+  Shuffle receiver = open_shuffle(worker(1), gather());
+  put({0, wire::FrameKind::open, 0, 0, 0, 0}, open_payload());
+  ASSERT_EQ(worker(2).wait_until([] { return false; }, Wait::none()), Outcome::would_wait);
+  const std::span<const std::byte> ring = link_->outgoing(0).memory();
+  const uint64_t counter = id_.counter + 1;
+  std::memcpy(const_cast<std::byte*>(ring.data()) + sizeof(wire::FrameHeader) +
+                  offsetof(wire::OpenPayload, query.counter),
+              &counter, sizeof counter);
+  Batch batch;
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+  expect_error(receiver.status(), Code::protocol_error, {"an OPEN that has changed in its ring"});
+}
+
+// What comes in the middle of a row would never be taken, nor what is behind it.
+TEST_F(ShuffleFrames, that_come_in_the_middle_of_a_row_for_any_worker_of_a_node_end_the_link) {
+  Shuffle receiver = open_for_any();
   put_fragment(0, 500);
   put({0, wire::FrameKind::finish, 0, 0, 0, 0}, bytes_of(wire::FinishPayload{0}));
   Batch batch;
   EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
   expect_error(receiver.status(), Code::protocol_error, {"in the middle of a row"});
+}
+
+TEST_F(ShuffleFrames, that_end_a_stage_for_any_worker_of_a_node_with_rows_missing_fail_the_query) {
+  Shuffle receiver = open_for_any();
+  put({0, wire::FrameKind::finish, 0, 0, 0, 0}, bytes_of(wire::FinishPayload{3}));
+  Batch batch;
+  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+  expect_error(receiver.status(), Code::query_failed, {"sent 3 rows to", "but 0 arrived"});
 }
 
 TEST_F(ShuffleFrames, of_an_unknown_kind_that_may_be_skipped_do_not_disturb_rows_between_them) {

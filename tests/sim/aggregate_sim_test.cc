@@ -13,12 +13,7 @@ namespace {
 using simulation::Coverage;
 using simulation::RunReport;
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
-    defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 100, kParts = 1;
-#else
-constexpr uint64_t kSeeds = 2000, kParts = 8;
-#endif
+constexpr uint64_t kSeeds = kIsSanitized ? 100 : 2000, kParts = kIsSanitized ? 1 : 8;
 
 class AggregationRuns : public testing::TestWithParam<Runs> {};
 

@@ -12,14 +12,8 @@
 namespace faro::test {
 namespace {
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
-    defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 5;
-constexpr uint64_t kClusters = 100;
-#else
-constexpr uint64_t kSeeds = 50;
-constexpr uint64_t kClusters = 1000;
-#endif
+constexpr uint64_t kSeeds = kIsSanitized ? 5 : 50;
+constexpr uint64_t kClusters = kIsSanitized ? 100 : 1000;
 
 // A doorbell that does not ring must be seen as the deadlock it is, not end with a bounded sleep, nor
 // by a heartbeat (every 2.5 s).

@@ -14,12 +14,7 @@ namespace {
 using simulation::Coverage;
 using simulation::RunReport;
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
-    defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 200, kParts = 1;
-#else
-constexpr uint64_t kSeeds = 2000, kParts = 4;
-#endif
+constexpr uint64_t kSeeds = kIsSanitized ? 200 : 2000, kParts = kIsSanitized ? 1 : 4;
 
 class ChannelRuns : public testing::TestWithParam<Runs> {};
 

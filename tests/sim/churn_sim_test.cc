@@ -13,12 +13,7 @@ namespace {
 using simulation::Coverage;
 using simulation::RunReport;
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
-    defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 100;
-#else
-constexpr uint64_t kSeeds = 1000;
-#endif
+constexpr uint64_t kSeeds = kIsSanitized ? 100 : 1000;
 
 TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
   Coverage coverage;

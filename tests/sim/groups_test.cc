@@ -74,6 +74,20 @@ class GroupsOfReceivers : public QueryOnNodes {
   void spawn_receivers() {
     for (uint32_t r = 0; r < receivers_.size(); ++r) spawn_receiver(r);
   }
+  /// Receivers that get nothing, since the query fails.
+  void spawn_receivers_that_fail() {
+    for (const uint32_t worker_of : receivers_) {
+      spawn(
+          worker_of,
+          [this](Worker& worker) {
+            Shuffle shuffle = open_as(worker, spec(0));
+            Batch batch;
+            EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
+            shuffle.close();
+          },
+          Outcome::failed);
+    }
+  }
   void take_all(Shuffle& shuffle, uint32_t receiver) {
     Batch batch;
     while (shuffle.receiver()->receive(batch) == Outcome::done) note(receiver, batch);
@@ -674,17 +688,7 @@ TEST_F(GroupsOfReceivers, that_are_closed_with_rows_in_their_blocks_cancel_the_q
         EXPECT_EQ(metrics(0).overflow_memory_bytes, 0u);
       },
       Outcome::failed);
-  for (const uint32_t node : {1, 2}) {
-    spawn(
-        node,
-        [&](Worker& worker) {
-          Shuffle shuffle = open_as(worker, spec(0));
-          Batch batch;
-          EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
-          shuffle.close();
-        },
-        Outcome::failed);
-  }
+  spawn_receivers_that_fail();
   run();
   expect_nothing_charged();
 }
@@ -702,17 +706,7 @@ TEST_F(GroupsOfReceivers, give_their_blocks_back_though_a_handle_lives_on) {
     EXPECT_EQ(metrics(0).overflow_memory_bytes, 0u);
     EXPECT_EQ(shuffle.sender().status().code(), Code::closed);
   });
-  for (const uint32_t node : {1, 2}) {
-    spawn(
-        node,
-        [&](Worker& worker) {
-          Shuffle shuffle = open_as(worker, spec(0));
-          Batch batch;
-          EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::failed);
-          shuffle.close();
-        },
-        Outcome::failed);
-  }
+  spawn_receivers_that_fail();
   run();
 }
 

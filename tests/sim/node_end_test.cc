@@ -1,24 +1,21 @@
 // The end of lanes to a node (native/DESIGN.md#hc-18): what one of its workers does not do keeps no other.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sim/cluster.h"
 #include "sim/node_lanes_run.h"
+#include "sim/seeds.h"
 
 namespace faro::test {
 namespace {
 
 constexpr uint32_t kRing = 4096;
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
-    defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 30;
-#else
-constexpr uint64_t kSeeds = 300;
-#endif
+constexpr uint64_t kSeeds = kIsSanitized ? 30 : 300;
 
 // A node with one worker, 0, and one with two, 1 and 2; a single ring leads from worker 0 to both of these.
 ClusterShape one_and_two() {
@@ -42,6 +39,14 @@ class NodeEndTest : public testing::Test {
   // Stage 0 is for worker 1, stage 1 for worker 2.
   Shuffle open(uint32_t number, uint32_t stage) {
     Result<Shuffle> shuffle = worker(number).open_shuffle({query_, stage, 8, {0}, {stage + 1}});
+    EXPECT_TRUE(shuffle.ok()) << shuffle.status().to_string();
+    return shuffle.ok() ? std::move(*shuffle) : Shuffle();
+  }
+  // Stage 0, for any of workers 1 and 2.
+  Shuffle open_for_any(uint32_t number) {
+    ShuffleSpec spec{query_, 0, 8, {0}, {1, 2}};
+    spec.delivery = Delivery::node;
+    Result<Shuffle> shuffle = worker(number).open_shuffle(spec);
     EXPECT_TRUE(shuffle.ok()) << shuffle.status().to_string();
     return shuffle.ok() ? std::move(*shuffle) : Shuffle();
   }
@@ -141,6 +146,94 @@ TEST_F(NodeEndTest, what_comes_for_a_query_that_has_failed_keeps_nobody_waiting)
   });
   run();
   EXPECT_EQ(worker(2).metrics().frames_spilled, 0u);
+}
+
+// Worker 2 waits for another stage, whose rows come last by the same ring. It could take those of the first one, too.
+TEST_F(NodeEndTest, what_one_worker_takes_no_other_moves_to_overflow_before_nobody_does) {
+  constexpr uint64_t kRows = 6 * kRing / 8;
+  uint64_t taken = 0;
+  ASSERT_TRUE(cluster_.open_sessions().ok()) << cluster_.world().report();
+  query_ = cluster_.session(0).begin_query();
+  cluster_.spawn(0, 0, [&] {
+    Shuffle any = open_for_any(0);
+    Shuffle other = open(0, 1);
+    for (uint64_t row = 0; row < kRows; ++row)
+      ASSERT_EQ(any.sender<uint64_t>()->send(0, row), Outcome::done);
+    ASSERT_EQ(any.sender()->finish(), Outcome::done);
+    ASSERT_EQ(other.sender<uint64_t>()->send(0, uint64_t{0}), Outcome::done);
+    ASSERT_EQ(other.sender()->finish(), Outcome::done);
+    any.close();
+    other.close();
+    end(0);
+  });
+  cluster_.spawn(1, 0, [&] {
+    Shuffle shuffle = open_for_any(1);
+    cluster_.sleep(base::kMillisecond / 2);  // worker 2 has opened, and waits
+    Batch batch;
+    for (int frame = 0; frame < 6; ++frame) {  // in three times drain.delay_us
+      ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+      taken += batch.row_count();
+      batch.release();
+      cluster_.sleep(base::kMillisecond / 2);
+    }
+    EXPECT_EQ(worker(2).metrics().frames_spilled, 0u);
+    cluster_.sleep(20 * base::kMillisecond);
+    EXPECT_GT(worker(2).metrics().frames_spilled, 0u);
+    while (shuffle.receiver()->receive(batch) == Outcome::done) taken += batch.row_count();
+    shuffle.close();
+    end(1);
+  });
+  cluster_.spawn(1, 1, [&] {
+    Shuffle any = open_for_any(2);
+    Shuffle other = open(2, 1);
+    EXPECT_EQ(take_rows(other), 1u);
+    other.close();
+    Batch batch;
+    while (any.receiver()->receive(batch) == Outcome::done) taken += batch.row_count();
+    any.close();
+    end(2);
+  });
+  run();
+  EXPECT_EQ(taken, kRows);
+}
+
+// Worker 2 needs no row, so all are worker 1's. It gets a copy after a batch that it has held for long, and none after one that it has not.
+TEST_F(NodeEndTest, a_worker_that_holds_batches_for_long_gets_copies_until_it_is_quick_again) {
+  ASSERT_TRUE(cluster_.open_sessions().ok()) << cluster_.world().report();
+  query_ = cluster_.session(0).begin_query();
+  cluster_.spawn(0, 0, [&] {
+    Shuffle shuffle = open_for_any(0);
+    for (uint64_t row = 0; row < 5; ++row) {
+      ASSERT_EQ(shuffle.sender<uint64_t>()->send(0, row), Outcome::done);
+      ASSERT_EQ(shuffle.sender()->flush(), Outcome::done);
+    }
+    ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
+    shuffle.close();
+    end(0);
+  });
+  cluster_.spawn(1, 0, [&] {
+    Shuffle shuffle = open_for_any(1);
+    const std::array<bool, 5> is_held_long = {false, true, true, false, false};
+    const std::array<bool, 5> is_copy = {false, false, true, true, false};
+    for (size_t i = 0; i < is_copy.size(); ++i) {
+      Batch batch;
+      ASSERT_EQ(shuffle.receiver()->receive(batch), Outcome::done);
+      EXPECT_EQ(batch.rows<uint64_t>()[0], i);
+      EXPECT_EQ(worker(1).metrics().held_frames, is_copy[i] ? 0u : 1u) << "batch " << i;
+      if (is_held_long[i]) cluster_.sleep(2 * base::kMillisecond);  // drain.delay_us is 1000
+    }
+    Batch batch;
+    EXPECT_EQ(shuffle.receiver()->receive(batch), Outcome::end_of_stream);
+    shuffle.close();
+    end(1);
+  });
+  cluster_.spawn(1, 1, [&] {
+    Shuffle shuffle = open_for_any(2);
+    EXPECT_EQ(shuffle.receiver()->stop(), Outcome::done);
+    shuffle.close();
+    end(2);
+  });
+  run();
 }
 
 }  // namespace

@@ -12,6 +12,14 @@
 
 namespace faro::test {
 
+/// Whether a sanitizer makes this build ten times as slow: tests run fewer seeds then.
+#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
+    defined(FARO_SANITIZE_THREAD)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 /// Some of the runs of a test that is cut into several cases, which run side by side: every `step`th
 /// from the `first` on.
 struct Runs {

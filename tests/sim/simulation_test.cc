@@ -14,12 +14,7 @@ using simulation::Coverage;
 using simulation::FaultKind;
 using simulation::RunReport;
 
-#if defined(FARO_SANITIZE_ADDRESS) || defined(FARO_SANITIZE_UNDEFINED) || \
-    defined(FARO_SANITIZE_THREAD)
-constexpr uint64_t kSeeds = 200, kParts = 1;
-#else
-constexpr uint64_t kSeeds = 2000, kParts = 8;
-#endif
+constexpr uint64_t kSeeds = kIsSanitized ? 200 : 2000, kParts = kIsSanitized ? 1 : 8;
 
 /// Runs of which the histogram says at least this much.
 uint64_t at_least(const Coverage& coverage, const char* name, uint64_t value) {

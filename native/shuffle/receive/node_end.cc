@@ -37,14 +37,15 @@ NodeEnd::NodeEnd(session::Membership& membership, QueryTable& queries, Overflow&
                           node.number);
 }
 
-// Nobody is at it any more.
+// Nobody is at it any more. It keeps the right, so that what is given back is not looked at.
 NodeEnd::~NodeEnd() {
+  (void)take_right();
+  for (uint32_t node = 0; node < links_.size(); ++node) detach(node);
   for (NodeRing* ring = asked_.load(std::memory_order_relaxed); ring != nullptr;) {
     NodeRing* const next = ring->next_asked_;
-    ring->keeps_ = nullptr;  // may destroy it
+    const std::shared_ptr<NodeLink> last = std::move(ring->keeps_);
     ring = next;
   }
-  for (uint32_t node = 0; node < links_.size(); ++node) detach(node);
 }
 
 std::shared_ptr<NodeLink> NodeEnd::link(uint32_t node,

@@ -1,9 +1,11 @@
 #include "shuffle/receive/node_share.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "base/return_if_error.h"
+#include "shuffle/receive/broken_ring.h"
 
 namespace faro::shuffle {
 namespace {
@@ -56,10 +58,11 @@ bool NodeShare::take(NodeReader& reader, NodeFrame& frame, Wanted& wanted) {
                           : take_control(*ring, reader, frame);
 }
 
-// Streams have more numbers than a worker has slots for: it has one for each that has begun for it.
+// Streams have more numbers than a worker has slots for: it has one for each that has begun for it. An OPEN that there was no memory
+// for is taken again.
 bool NodeShare::take_control(InRing& ring, NodeReader& reader, NodeFrame& frame) {
   const bool is_open = frame.view.header.kind == wire::FrameKind::open;
-  if (is_open) {
+  if (is_open && binding(ring, reader) == nullptr) {
     reader.slot = free_slot(ring);
     ring.slots[reader.slot] = Binding{};
     ring.slot_owners[reader.slot] = reader.stream->id;
@@ -70,6 +73,14 @@ bool NodeShare::take_control(InRing& ring, NodeReader& reader, NodeFrame& frame)
   dispatch_taken(ring, reader, frame, frame.unread == 1);
   if (!is_open) ring.slot_owners[reader.slot] = 0;
   return true;
+}
+
+// A peer on this host may change an OPEN after the node's end has read it. What was moved to overflow is charged to that query, which the
+// stream keeps, so rows are never taken as those of another.
+bool NodeShare::is_of_stream(const NodeStream& stream, std::span<const std::byte> open) noexcept {
+  wire::OpenPayload payload;
+  std::memcpy(&payload, open.data(), sizeof payload);
+  return to_id(payload.query) == stream.query->id;
 }
 
 bool NodeShare::take_rows(InRing& ring, const NodeReader& reader, NodeFrame& frame,
@@ -99,7 +110,7 @@ const Binding* NodeShare::binding(const InRing& ring, const NodeReader& reader) 
   return has_slot ? &ring.slots[reader.slot] : nullptr;
 }
 
-// A frame of what was discarded, whose slot is another's.
+// A frame that nothing is done with; one in overflow goes as it leaves its stream.
 void NodeShare::drop_taken(InRing& ring, const NodeReader& reader, const NodeFrame& frame) {
   if (!frame.is_in_ring()) return;
   reader.stream->ring->link().share(reader.stream->ring->number(), worker_.local_index).took(frame);
@@ -118,6 +129,15 @@ void NodeShare::dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame
     if (!loaded.ok()) throw std::bad_alloc();
     view.payload = moved->stored.memory;
     if (reader.stream->is_shared()) moved = &kept;
+  }
+  std::vector<std::byte> open;  // read once
+  if (view.header.kind == wire::FrameKind::open) {
+    open.assign(view.payload, view.payload + view.payload_bytes());
+    view.payload = open.data();
+    if (!is_of_stream(*reader.stream, open)) {
+      fail_ring(worker_, ring, "an OPEN that has changed in its ring");
+      return drop_taken(ring, reader, frame);
+    }
   }
   NodeRing& at = *reader.stream->ring;
   RingShare& share = at.link().share(at.number(), worker_.local_index);

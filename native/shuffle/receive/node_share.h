@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "shuffle/operation/operation.h"
@@ -61,6 +62,7 @@ class NodeShare {
   bool take_rows(InRing& ring, const NodeReader& reader, NodeFrame& frame, Wanted& wanted);
   void drop_taken(InRing& ring, const NodeReader& reader, const NodeFrame& frame);
   void dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame& frame, bool counts);
+  static bool is_of_stream(const NodeStream& stream, std::span<const std::byte> open) noexcept;
   static const Binding* binding(const InRing& ring, const NodeReader& reader) noexcept;
   const Inbox* inbox_of(const NodeStream& stream) noexcept;
   InRing* in_ring(const NodeStream& stream) noexcept;

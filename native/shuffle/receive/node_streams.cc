@@ -100,9 +100,9 @@ void NodeStreams::finish(NodeStream& stream) noexcept {
 // FINISH says how many rows were sent. Who gets all of them compares that itself (Dispatch::finish). A sender may have dropped some
 // that nobody wants.
 void NodeStreams::check_rows(NodeStream& stream, const NodeFrame& frame) {
+  if (!stream.is_for_any() || frame.view.header.kind != wire::FrameKind::finish) return;
   note_left(stream);
-  if (!stream.is_for_any() || !stream.has_readers()) return;
-  if (frame.view.header.kind != wire::FrameKind::finish) return;
+  if (!stream.has_readers()) return;
   wire::FinishPayload finish;
   std::memcpy(&finish, frame.view.payload, sizeof finish);
   if (finish.row_count == stream.rows) return;
