@@ -30,6 +30,16 @@ class NodeDelivery : public ShuffleApi, public testing::WithParamInterface<const
     made.delivery = Delivery::node;
     return made;
   }
+  uint64_t frames_received(uint32_t node) {
+    uint64_t frames = 0;
+    for (const LaneMetrics& lane : session(node).metrics().lanes) frames += lane.frames_received;
+    return frames;
+  }
+  /// They look what has come.
+  void look(uint32_t one, uint32_t other) {
+    for (const uint32_t each : {one, other})
+      (void)worker(each).wait_until([] { return false; }, Wait::none());
+  }
   /// Rows from 0 on to receiver 0, and the end.
   static void send_rows(Shuffle& shuffle, uint64_t rows) {
     for (uint64_t row = 0; row < rows; ++row)
@@ -230,20 +240,32 @@ TEST_P(NodeDelivery, batches_that_all_workers_of_a_node_hold_are_each_another) {
 TEST_P(NodeDelivery, workers_that_differ_in_delivery_fail_the_query_by_both) {
   open_nodes(2, "1,2");
   for (const bool sends_to_nodes : {true, false}) {
-    const QueryId id = session().begin_query();
-    const ShuffleSpec to_node = to_nodes(id, 0, 8, {0}, {1, 2});
-    const ShuffleSpec to_worker = spec(id, 0, 8, {0}, {1, 2});
-    Shuffle sending = open_shuffle(worker(0), sends_to_nodes ? to_node : to_worker);
-    Shuffle receiving = open_shuffle(worker(1), sends_to_nodes ? to_worker : to_node);
-    send_now(sending, filled(8, 1));
-    Batch batch;
-    const std::string sent = sends_to_nodes ? "node" : "worker";
-    const std::string read = sends_to_nodes ? "worker" : "node";
-    expect_failed(receiving.receiver()->receive(batch), receiving, Code::stage_mismatch,
-                  {"worker 0 of node 0", "sends with delivery = " + sent, "worker 1 of node 1",
-                   "opened it with delivery = " + read});
-    sending.close();
-    receiving.close();
+    for (const bool opens_later : {true, false}) {
+      const QueryId id = session().begin_query();
+      const ShuffleSpec to_node = to_nodes(id, 0, 8, {0}, {1, 2});
+      const ShuffleSpec to_worker = spec(id, 0, 8, {0}, {1, 2});
+      Shuffle sending = open_shuffle(worker(0), sends_to_nodes ? to_node : to_worker);
+      const ShuffleSpec& other = sends_to_nodes ? to_worker : to_node;
+      Shuffle receiving;
+      if (!opens_later) receiving = open_shuffle(worker(1), other);
+      const uint64_t before = frames_received(1);
+      send_now(sending, filled(8, 1));
+      if (!sends_to_nodes) send_now(sending, filled(8, 1), 1);
+      while (opens_later && frames_received(1) == before) look(1, 2);
+      const std::string sent = sends_to_nodes ? "node" : "worker";
+      const std::string read = sends_to_nodes ? "worker" : "node";
+      Status why;
+      if (opens_later) {
+        why = worker(1).open_shuffle(other).status();
+      } else {
+        Batch batch;
+        EXPECT_EQ(receiving.receiver()->receive(batch), Outcome::failed);
+        why = receiving.status();
+      }
+      expect_error(why, Code::stage_mismatch,
+                   {"worker 0 of node 0", "sends with delivery = " + sent, "worker 1 of node 1",
+                    "opened it with delivery = " + read});
+    }
   }
 }
 
@@ -285,11 +307,8 @@ TEST_P(NodeDelivery, counts_add_up_over_the_workers_of_a_node) {
   EXPECT_EQ(rows, kRows);
   EXPECT_EQ(bytes, 8 * kRows);
   uint64_t frames_sent = 0;
-  uint64_t frames_received = 0;
   for (const LaneMetrics& lane : session(0).metrics().lanes) frames_sent += lane.frames_sent;
-  for (const LaneMetrics& lane : session(1).metrics().lanes)
-    frames_received += lane.frames_received;
-  EXPECT_EQ(frames_sent, frames_received);
+  EXPECT_EQ(frames_sent, frames_received(1));
 }
 
 class DeliveryNeeds : public ShuffleApi {};
