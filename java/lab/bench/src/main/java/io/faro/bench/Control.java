@@ -1,5 +1,6 @@
 package io.faro.bench;
 
+import io.faro.Delivery;
 import io.faro.QueryId;
 import java.io.Closeable;
 import java.io.IOException;
@@ -108,7 +109,8 @@ final class Control implements Closeable {
       Long.BYTES,
       job.partition().ordinal(),
       options.carrier().number(),
-      options.rounds() - 1
+      options.rounds() - 1,
+      Delivery.WORKER.ordinal()
     };
   }
 
