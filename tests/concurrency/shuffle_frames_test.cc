@@ -73,7 +73,7 @@ class ShuffleFrames : public ShuffleApi {
     put({0, wire::FrameKind::open, 0, 0, 0, 0}, open);
     return receiver;
   }
-  /// The same, for any worker of its node, which has no other.
+  /// A receiver for rows of any width, with delivery to the node, whose only worker it is.
   Shuffle open_for_any() {
     ends_ = "node";
     SetUp();
