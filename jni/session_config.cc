@@ -88,6 +88,7 @@ jbyteArray constants(JNIEnv* env, jclass) {
   add("wake_for", FARO_WAKE_FOR_FRAMES_AND_ROOM, "frames_and_room");
   add("delivery", FARO_DELIVERY_WORKER, "worker");
   add("delivery", FARO_DELIVERY_NODE, "node");
+  add("delivery", FARO_DELIVERY_REPLICATE, "replicate");
   add("level", FARO_LOG_DEBUG, "debug");
   add("level", FARO_LOG_INFO, "info");
   add("level", FARO_LOG_WARNING, "warning");

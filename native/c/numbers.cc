@@ -103,7 +103,8 @@ static_assert(is(FARO_CHANNEL_OPENED, ChannelKind::opened) &&
               is(FARO_CHANNEL_ROOM, ChannelKind::room) &&
               is(FARO_CHANNEL_CLOSED, ChannelKind::closed));
 static_assert(is(FARO_DELIVERY_WORKER, faro::Delivery::worker) &&
-              is(FARO_DELIVERY_NODE, faro::Delivery::node));
+              is(FARO_DELIVERY_NODE, faro::Delivery::node) &&
+              is(FARO_DELIVERY_REPLICATE, faro::Delivery::replicate));
 static_assert(is(FARO_CLOSING_DRAIN, faro::Closing::drain) &&
               is(FARO_CLOSING_NOW, faro::Closing::now));
 static_assert(is(FARO_LOG_DEBUG, LogLevel::debug) && is(FARO_LOG_INFO, LogLevel::info) &&

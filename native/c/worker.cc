@@ -41,10 +41,10 @@ Status add_groups(const faro_shuffle_spec& given, ShuffleSpec& spec) {
 }
 
 Status set_delivery(const faro_shuffle_spec& given, ShuffleSpec& spec) {
-  if (given.delivery < FARO_DELIVERY_WORKER || given.delivery > FARO_DELIVERY_NODE) {
+  if (given.delivery < FARO_DELIVERY_WORKER || given.delivery > FARO_DELIVERY_REPLICATE) {
     return faro::base::error(Code::invalid_argument, "stage {}: delivery = {} is none of {} … {}",
                              given.stage, given.delivery, static_cast<int>(FARO_DELIVERY_WORKER),
-                             static_cast<int>(FARO_DELIVERY_NODE));
+                             static_cast<int>(FARO_DELIVERY_REPLICATE));
   }
   spec.delivery = static_cast<faro::Delivery>(given.delivery);
   return Status::Ok();

@@ -24,10 +24,11 @@ Status part_failed(uint32_t worker, const Status& failure) {
 
 // None where this worker sends nothing.
 Result<GroupBlocks> allocate_blocks(const WorkerContext& worker, const ShuffleSpec& spec,
-                                    uint32_t receiver_count, Query& query) {
+                                    const LogicalReceivers& receivers, Query& query) {
   if (std::ranges::find(spec.senders, worker.number) == spec.senders.end()) return GroupBlocks();
   const uint32_t bytes = GroupBlocks::block_bytes(worker.settings.ring_bytes);
-  return GroupBlocks::allocate(spec, receiver_count, worker.overflow, query.usage, bytes);
+  return GroupBlocks::allocate(spec.stage, receivers.groups(spec), receivers.count(),
+                               worker.overflow, query.usage, bytes);
 }
 
 }  // namespace
@@ -381,7 +382,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
   const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
   FARO_ASSIGN_OR_RETURN(GroupBlocks blocks,
-                        allocate_blocks(context_, spec, receivers.count(), *query));
+                        allocate_blocks(context_, spec, receivers, *query));
   Inboxes& inboxes = receive_side_.inboxes();
   Inbox* inbox = receives ? inboxes.find(spec.query, spec.stage) : nullptr;
   StageLists lists = StageLists::of(spec);

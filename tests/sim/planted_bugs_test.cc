@@ -97,6 +97,10 @@ TEST(PlantedBugs, a_row_that_a_woken_worker_does_not_take_and_no_other_is_woken_
   expect_found(base::Plant::not_passed_on, run_node_lanes_seed);
 }
 
+TEST(PlantedBugs, a_frame_for_all_workers_of_a_node_that_the_first_gives_back_is_found) {
+  expect_found(base::Plant::read_by_one);
+}
+
 TEST(PlantedBugs, a_skipped_overflow_is_found) { expect_found(base::Plant::skipped_overflow); }
 
 TEST(PlantedBugs, a_member_of_a_group_that_is_skipped_is_found) {

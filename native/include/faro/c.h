@@ -502,9 +502,14 @@ typedef struct faro_shuffle faro_shuffle;
 /* The worker's number over the whole cluster; UINT32_MAX if `worker` is null. Threads: any. */
 uint32_t faro_worker_number(const faro_worker* worker);
 
-/* What to open; every worker that takes part opens the same, in any order, at any time. */
 /* What faro::Delivery says. */
-enum faro_deliveries { FARO_DELIVERY_WORKER = 0, FARO_DELIVERY_NODE = 1 };
+enum faro_deliveries {
+  FARO_DELIVERY_WORKER = 0,
+  FARO_DELIVERY_NODE = 1,
+  FARO_DELIVERY_REPLICATE = 2
+};
+
+/* What to open; every worker that takes part opens the same, in any order, at any time. */
 typedef struct faro_shuffle_spec {
   uint32_t size;
   uint32_t version;

@@ -187,8 +187,10 @@ class Drawing {
     plan_.settings.emplace_back("lane.ends", "node");
     for (QueryPlan& query : plan_.queries) {
       for (StagePlan& stage : query.stages) {
-        if (chance.one_in(2))
+        const uint64_t draw = chance.below(4);
+        if (draw < 2)
           deliver_to_nodes(stage, [this](uint32_t worker) { return plan_.node_of(worker); });
+        if (draw == 2) replicate(stage);
       }
     }
   }

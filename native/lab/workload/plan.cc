@@ -56,7 +56,8 @@ const char* spread_name(const StagePlan& stage) noexcept {
 uint64_t QueryPlan::rows(const StagePlan& stage, uint32_t sender) const {
   const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
   uint64_t most = stage_bytes / std::max<uint64_t>(width, 16);
-  if (stage.has_copies() || stage.grouped) most /= stage.receivers.size();
+  if (stage.has_copies() || stage.grouped || stage.delivery == Delivery::replicate)
+    most /= stage.receivers.size();
   return mix(seed, stage.query, stage.stage, sender, 9) % (std::max<uint64_t>(2, most) + 1);
 }
 
@@ -88,6 +89,11 @@ void deliver_to_nodes(StagePlan& stage, const std::function<uint32_t(uint32_t)>&
     }
     stage.nodes[static_cast<size_t>(at)].push_back(worker);
   }
+}
+
+void replicate(StagePlan& stage) {
+  stage.delivery = Delivery::replicate;
+  stage.grouped = false;
 }
 
 void draw_stages(Chance& chance, const Bounds& bounds, uint32_t number, QueryPlan& query) {

@@ -64,6 +64,9 @@ std::vector<uint32_t> some_of(Chance& chance, const std::vector<uint32_t>& worke
 /// Rows of a stage are for any worker of a node. `node_of`: of a worker.
 void deliver_to_nodes(StagePlan& stage, const std::function<uint32_t(uint32_t)>& node_of);
 
+/// Each receiver gets all rows of a stage.
+void replicate(StagePlan& stage);
+
 /// One to five stages between the workers of the query. `number`: its index in the run.
 void draw_stages(Chance& chance, const Bounds& bounds, uint32_t number, QueryPlan& query);
 

@@ -19,6 +19,7 @@ std::vector<uint32_t> resolve(const std::vector<uint32_t>& named, uint32_t count
 
 std::vector<uint32_t> receivers_of(const StagePlan& plan, uint32_t worker_count) {
   if (plan.delivery == Delivery::worker) return resolve(plan.receivers, worker_count);
+  if (plan.delivery == Delivery::replicate) return {plan.receivers.front()};
   std::vector<uint32_t> first;
   for (const std::vector<uint32_t>& workers : plan.nodes) first.push_back(workers.front());
   return first;
@@ -78,6 +79,8 @@ bool RowGenerator::sends(uint32_t worker) const {
 }
 
 uint32_t RowGenerator::receiver_of(uint32_t worker) const {
+  if (plan_.delivery == Delivery::replicate)
+    return std::ranges::count(plan_.receivers, worker) > 0 ? 0 : 1;
   if (plan_.delivery == Delivery::node) {
     const auto has_worker = [worker](const std::vector<uint32_t>& workers) {
       return std::ranges::find(workers, worker) != workers.end();

@@ -21,7 +21,7 @@ class RowGenerator {
 
   const StagePlan& plan() const { return plan_; }
   const std::vector<uint32_t>& senders() const { return senders_; }  // worker numbers
-  /// Worker numbers; with Delivery::node one of each node.
+  /// Worker numbers; with Delivery::node one of each node, with Delivery::replicate one for all.
   const std::vector<uint32_t>& receivers() const { return receivers_; }
   bool sends(uint32_t worker) const;
   /// receivers().size() if it is none.

@@ -22,6 +22,8 @@ constexpr uint64_t memory_of(uint64_t room) {
   return Overflow::taken_in_memory(room) - Overflow::kDescriptionBytes;
 }
 
+static_assert(sizeof(SharedBlock) + Overflow::kAllocatorBytes <= Overflow::kDescriptionBytes);
+
 // Beside kDescriptionBytes.
 uint64_t taken_by(const Stored& stored) {
   return stored.place == Stored::Place::memory ? memory_of(stored.room) : stored.extent.bytes;
@@ -270,6 +272,12 @@ void Overflow::shrink(Stored& stored, uint64_t bytes) noexcept {
 }
 
 Status Overflow::load(Stored& stored) {
+  if (stored.place == Stored::Place::shared) {
+    const std::lock_guard lock(stored.block->loading);
+    FARO_RETURN_IF_ERROR(load(stored.block->stored));
+    stored.memory = stored.block->stored.memory;
+    return Status::Ok();
+  }
   if (stored.place != Stored::Place::file) return Status::Ok();
   const uint64_t taken = memory_of(stored.bytes);
   if (take_memory(taken, limits_.memory_bytes)) {
@@ -302,13 +310,51 @@ Status Overflow::load(Stored& stored) {
 }
 
 Status Overflow::read(const Stored& stored, std::span<std::byte> to) const {
+  if (stored.place == Stored::Place::shared) {
+    const std::lock_guard lock(stored.block->loading);
+    return read(stored.block->stored, to);
+  }
   if (stored.place == Stored::Place::file) return file_->read(stored.extent, to);
   std::memcpy(to.data(), stored.memory, to.size());
   return Status::Ok();
 }
 
+Status Overflow::make_shared(Stored& stored) {
+  OverflowUsage& usage = *stored.usage;
+  auto block = std::make_unique<SharedBlock>();
+  if (!charge(usage, kDescriptionBytes)) return above_query_limit(usage, kDescriptionBytes);
+  if (!take_memory(kDescriptionBytes, limits_.most_memory_bytes())) {
+    usage.bytes.fetch_sub(kDescriptionBytes, std::memory_order_relaxed);
+    return base::error(Code::overflow_exhausted,
+                       "{} bytes of memory needed, {} of overflow.memory_bytes = {} in use",
+                       kDescriptionBytes, memory_bytes(), limits_.memory_bytes);
+  }
+  block->stored = std::exchange(stored, {});
+  stored = Stored{Stored::Place::shared, block->stored.memory, {},           block->stored.bytes,
+                  block->stored.bytes,   &usage,               block.get()};
+  (void)block.release();
+  return Status::Ok();
+}
+
+Stored Overflow::share(const Stored& stored) noexcept {
+  stored.block->holders.fetch_add(1, std::memory_order_relaxed);
+  return stored;
+}
+
+// Who holds it last has seen what the others did with it.
+void Overflow::free_shared(Stored& stored) noexcept {
+  SharedBlock* const block = std::exchange(stored, {}).block;
+  if (block->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  OverflowUsage& usage = *block->stored.usage;
+  free(block->stored);
+  delete block;
+  give_memory(kDescriptionBytes);
+  usage.bytes.fetch_sub(kDescriptionBytes, std::memory_order_relaxed);
+}
+
 void Overflow::free(Stored& stored) noexcept {
   if (stored.place == Stored::Place::none) return;
+  if (stored.place == Stored::Place::shared) return free_shared(stored);
   const uint64_t taken = taken_by(stored);
   if (stored.place == Stored::Place::memory) {
     free_bytes(stored.memory);

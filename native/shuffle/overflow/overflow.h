@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -43,19 +44,29 @@ struct OverflowLimits {
   }
 };
 
+struct SharedBlock;
+
 /// Spilled bytes. Whoever holds it gives it back with Overflow::free; moving leaves an empty one
 /// behind.
 struct Stored {
-  enum class Place : uint8_t { none, memory, file, mapped };
+  enum class Place : uint8_t { none, memory, file, mapped, shared };
 
   Place place = Place::none;
-  std::byte* memory = nullptr;  // place memory, mapped
+  std::byte* memory = nullptr;  // place memory, mapped; shared: null until it is loaded
   Extent extent;                // place file, mapped
   uint64_t bytes = 0;           // in use
   uint64_t room = 0;            // of the block
   OverflowUsage* usage = nullptr;
+  SharedBlock* block = nullptr;  // place shared: what is held together with others
 
   uint64_t room_left() const noexcept { return room - bytes; }
+};
+
+/// A block that several hold, each by a Stored of its own, which is freed by itself.
+struct SharedBlock {
+  std::atomic<uint32_t> holders{1};
+  std::mutex loading;
+  Stored stored;  // guarded by `loading` while there are several holders
 };
 
 /// Threads: any; one thread at a time per Stored. Blocks: file I/O when memory is full; never on
@@ -125,6 +136,12 @@ class Overflow {
   /// overflow. Errors: overflow_exhausted if the file cannot be read.
   Status read(const Stored& stored, std::span<std::byte> to) const;
 
+  /// From now on `stored` can be held by several. What that takes is charged as a description. Errors: overflow_exhausted
+  /// (unchanged then). Throws: std::bad_alloc (unchanged then).
+  Status make_shared(Stored& stored);
+  /// Another one for the bytes of one that is shared, which stay until the last is freed. Nothing more is charged.
+  Stored share(const Stored& stored) noexcept;
+
   void free(Stored& stored) noexcept;
 
   /// Whether what `bytes` more take in the file, the last resort, is above what one query may have.
@@ -151,6 +168,7 @@ class Overflow {
   Status allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t room, Stored& out);
   Result<Extent> take_file(uint64_t bytes);
   void give_file(const Extent& extent) noexcept;
+  void free_shared(Stored& stored) noexcept;
   Status above_query_limit(const OverflowUsage& usage, uint64_t bytes) const;
   void show_memory() noexcept;
   void show_file() noexcept;

@@ -7,7 +7,15 @@
 namespace faro {
 
 std::string_view to_string(Delivery delivery) noexcept {
-  return delivery == Delivery::worker ? "worker" : "node";
+  switch (delivery) {
+    case Delivery::worker:
+      return "worker";
+    case Delivery::node:
+      return "node";
+    case Delivery::replicate:
+      return "replicate";
+  }
+  return "?";
 }
 
 namespace shuffle {
@@ -33,6 +41,10 @@ LogicalReceivers LogicalReceivers::of(const ShuffleSpec& spec,
     receivers.workers_.insert(receivers.workers_.end(), workers.begin(), workers.end());
   }
   receivers.first_.push_back(static_cast<uint32_t>(receivers.workers_.size()));
+  if (spec.delivery == Delivery::replicate) {
+    std::vector<uint32_t>& all = receivers.everybody_.emplace_back(of_node.size());
+    std::iota(all.begin(), all.end(), 0u);
+  }
   return receivers;
 }
 

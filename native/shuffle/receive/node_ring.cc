@@ -23,6 +23,7 @@ NodeFrame* NodeRing::next() {
   tokens_[place] = view.token;
   view.token = place;
   frames_[place] = NodeFrame{nullptr, nullptr, view, false, {}, 0};
+  holders_[place].store(1, std::memory_order_relaxed);
   return &frames_[place];
 }
 
@@ -39,6 +40,7 @@ void NodeRing::settle() {
 }
 
 void NodeRing::release_later(uint32_t place) noexcept {
+  if (!let_go(place)) return;
   released_.fetch_or(uint64_t{1} << place, std::memory_order_seq_cst);
   ask();
 }
@@ -57,19 +59,23 @@ bool NodeRing::may_block_sender() const noexcept {
 
 // --- RingShare
 
-void RingShare::took(const NodeFrame& frame) noexcept {
+void RingShare::took(const NodeFrame& frame, bool counts) noexcept {
   const uint64_t bytes = wire::padded(frame.view.header.length);
-  counters::count(counters_->frames_received);
-  counters::count(counters_->bytes_received, bytes);
+  if (counts) {
+    counters::count(counters_->frames_received);
+    counters::count(counters_->bytes_received, bytes);
+  }
   if (!frame.is_in_ring()) return;
   unreleased_bytes_ += bytes;
   counters::set(counters_->unreleased_bytes, unreleased_bytes_);
 }
 
-void RingShare::left(const NodeFrame& frame) noexcept {
+void RingShare::left(const NodeFrame& frame, bool counts) noexcept {
   const uint64_t bytes = wire::padded(frame.view.header.length);
-  counters::count(counters_->frames_received, -uint64_t{1});
-  counters::count(counters_->bytes_received, -bytes);
+  if (counts) {
+    counters::count(counters_->frames_received, -uint64_t{1});
+    counters::count(counters_->bytes_received, -bytes);
+  }
   if (!frame.is_in_ring()) return;
   unreleased_bytes_ -= bytes;
   counters::set(counters_->unreleased_bytes, unreleased_bytes_);

@@ -49,8 +49,16 @@ class NodeRing {
   NodeFrame* next();
   /// A frame that `next` gave lies there, and nobody has taken it; or that is over.
   void count_untaken(int more) noexcept;
-  /// Gives the space of a frame in the ring back that nobody has taken.
-  void give_back(const NodeFrame& frame) { carrier_.release(tokens_[frame.view.token]); }
+  /// Its stream holds the frame no more. The space in the ring goes back when no reader does either.
+  void give_back(const NodeFrame& frame) {
+    if (let_go(frame.view.token)) carrier_.release(tokens_[frame.view.token]);
+  }
+  /// One more holds a frame, which its stream holds.
+  void hold(const NodeFrame& frame) noexcept {
+    holders_[frame.view.token].fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Not, after all.
+  void unhold(const NodeFrame& frame) noexcept { (void)let_go(frame.view.token); }
   /// Gives back what was released since, and tells the sender if somebody has asked for that.
   void settle();
   /// Tells the sender what was given back, however little.
@@ -64,7 +72,7 @@ class NodeRing {
   // --- Threads: any
 
   const NodeFrame& frame(uint32_t place) const noexcept { return frames_[place]; }
-  /// Gives back a frame that was taken; each once.
+  /// Who has taken a frame holds it no more; it is given back when nobody does.
   void release_later(uint32_t place) noexcept;
   /// Has the sender told.
   void tell_later() noexcept;
@@ -77,6 +85,9 @@ class NodeRing {
   friend class NodeEnd;
 
   void ask() noexcept;
+  bool let_go(uint32_t place) noexcept {
+    return holders_[place].fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
 
   NodeLink& link_;
   transport::Incoming& carrier_;
@@ -91,7 +102,8 @@ class NodeRing {
   // Shared with other threads.
   std::atomic<bool> is_full_{false};
   std::atomic<uint32_t> untaken_{0};
-  std::atomic<uint64_t> released_{0};  // places
+  std::array<std::atomic<uint32_t>, kPlaces> holders_{};  // of the frame at each place
+  std::atomic<uint64_t> released_{0};                     // places
   std::atomic<bool> to_tell_{false};
   std::atomic<bool> is_asked_{false};  // it is among those that NodeEnd is to settle
   NodeRing* next_asked_ = nullptr;
@@ -104,10 +116,10 @@ class RingShare final : public transport::Incoming {
   RingShare(NodeRing& ring, counters::IncomingCounters& counters)
       : ring_(ring), counters_(&counters) {}
 
-  /// The worker takes a frame; it has to release one that lies in the ring.
-  void took(const NodeFrame& frame) noexcept;
+  /// The worker takes a frame; it has to release one that lies in the ring. `counts`: as a frame that has come.
+  void took(const NodeFrame& frame, bool counts) noexcept;
   /// It has not, after all.
-  void left(const NodeFrame& frame) noexcept;
+  void left(const NodeFrame& frame, bool counts) noexcept;
 
   transport::Next next(transport::FrameView&) override { return transport::Next::nothing; }
   void release(uint32_t token) override;

@@ -4,10 +4,15 @@
 #include <cstring>
 #include <new>
 
+#include "base/planted.h"
 #include "base/return_if_error.h"
 #include "shuffle/receive/broken_ring.h"
 
 namespace faro::shuffle {
+
+using base::Plant;
+using base::planted;  // false, except in the test that plants bugs: base/planted.h
+
 namespace {
 
 // A slot that nobody has, or whose owner has nothing more to say by it.
@@ -70,7 +75,7 @@ bool NodeShare::take_control(InRing& ring, NodeReader& reader, NodeFrame& frame)
     drop_taken(ring, reader, frame);
     return true;
   }
-  dispatch_taken(ring, reader, frame, frame.unread == 1);
+  dispatch_taken(ring, reader, frame);
   if (!is_open) ring.slot_owners[reader.slot] = 0;
   return true;
 }
@@ -99,7 +104,7 @@ bool NodeShare::take_rows(InRing& ring, const NodeReader& reader, NodeFrame& fra
     const bool is_whole = frame.view.header.row_count != 0;
     if (is_whole) wanted.inbox = nullptr;
   }
-  dispatch_taken(ring, reader, frame, true);
+  dispatch_taken(ring, reader, frame);
   return true;
 }
 
@@ -113,41 +118,62 @@ const Binding* NodeShare::binding(const InRing& ring, const NodeReader& reader) 
 // A frame that nothing is done with; one in overflow goes as it leaves its stream.
 void NodeShare::drop_taken(InRing& ring, const NodeReader& reader, const NodeFrame& frame) {
   if (!frame.is_in_ring()) return;
-  reader.stream->ring->link().share(reader.stream->ring->number(), worker_.local_index).took(frame);
+  share_of(*reader.stream).took(frame, frame.unread == 1);
+  if (reader.stream->is_for_each()) hold(*reader.stream, frame);
   frames_.release_in_ring(ring, frame.view.token);
 }
 
-// `counts`: as a frame that has come to this worker.
-void NodeShare::dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame& frame,
-                               bool counts) {
+// A frame that others read, too, counts once, with the last of them.
+void NodeShare::dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame& frame) {
+  const NodeStream& stream = *reader.stream;
   transport::FrameView view = frame.view;
   view.header.slot = reader.slot;
-  MovedFrame kept;  // for other readers
+  MovedFrame own;  // beside what other readers have
   MovedFrame* moved = frame.is_in_ring() ? nullptr : &frame.moved;
   if (!frame.has_rows() && moved != nullptr) {
     const Status loaded = worker_.overflow.load(moved->stored);
     if (!loaded.ok()) throw std::bad_alloc();
     view.payload = moved->stored.memory;
-    if (reader.stream->is_shared()) moved = &kept;
+    if (stream.is_shared()) moved = &own;
   }
   std::vector<std::byte> open;  // read once
   if (view.header.kind == wire::FrameKind::open) {
     open.assign(view.payload, view.payload + view.payload_bytes());
     view.payload = open.data();
-    if (!is_of_stream(*reader.stream, open)) {
+    if (!is_of_stream(stream, open)) {
       fail_ring(worker_, ring, "an OPEN that has changed in its ring");
       return drop_taken(ring, reader, frame);
     }
   }
-  NodeRing& at = *reader.stream->ring;
-  RingShare& share = at.link().share(at.number(), worker_.local_index);
-  if (counts) share.took(frame);
+  if (stream.is_for_each() && frame.has_rows()) {
+    if (moved == nullptr) {
+      hold(stream, frame);
+    } else if (frame.unread > 1) {
+      own.part = moved->part;
+      own.stored = worker_.overflow.share(moved->stored);
+      moved = &own;
+    }
+  }
+  const bool counts = frame.unread == 1;
+  RingShare& share = share_of(stream);
+  share.took(frame, counts);
   try {
     dispatch_.dispatch(ring, view, moved);
   } catch (const std::bad_alloc&) {
-    if (counts) share.left(frame);
+    share.left(frame, counts);
+    if (stream.is_for_each() && frame.is_in_ring()) stream.ring->unhold(frame);
+    worker_.overflow.free(own.stored);
     throw;
   }
+}
+
+// A reader of several holds the frame beside its stream, and beside the others.
+void NodeShare::hold(const NodeStream& stream, const NodeFrame& frame) noexcept {
+  if (!planted(Plant::read_by_one)) stream.ring->hold(frame);
+}
+
+RingShare& NodeShare::share_of(const NodeStream& stream) noexcept {
+  return stream.ring->link().share(stream.ring->number(), worker_.local_index);
 }
 
 bool NodeShare::has_blocked_sender() const noexcept {
@@ -220,6 +246,13 @@ Status NodeShare::move_to_overflow(const NodeStream& stream, const NodeFrame& fr
     FARO_RETURN_IF_ERROR(to.store(worker_.overflow, usage, frame.view));
   } else if (!to.store_if_plenty(worker_.overflow, usage, frame.view)) {
     return Status(Code::overflow_exhausted, "");
+  }
+  if (stream.is_for_each()) {
+    const Status status = worker_.overflow.make_shared(to.stored);
+    if (!status.ok()) {
+      worker_.overflow.free(to.stored);
+      return status;
+    }
   }
   counters::count(worker_.counters.frames_spilled);
   counters::count(worker_.counters.bytes_spilled, frame.view.payload_bytes());

@@ -61,7 +61,9 @@ class NodeShare {
   bool take_control(InRing& ring, NodeReader& reader, NodeFrame& frame);
   bool take_rows(InRing& ring, const NodeReader& reader, NodeFrame& frame, Wanted& wanted);
   void drop_taken(InRing& ring, const NodeReader& reader, const NodeFrame& frame);
-  void dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame& frame, bool counts);
+  void dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame& frame);
+  static void hold(const NodeStream& stream, const NodeFrame& frame) noexcept;
+  RingShare& share_of(const NodeStream& stream) noexcept;
   static bool is_of_stream(const NodeStream& stream, std::span<const std::byte> open) noexcept;
   static const Binding* binding(const InRing& ring, const NodeReader& reader) noexcept;
   const Inbox* inbox_of(const NodeStream& stream) noexcept;

@@ -85,6 +85,8 @@ struct NodeStream {
   bool is_shared() const noexcept { return delivery != Delivery::worker; }
   /// Who uses its frames is one of several.
   bool is_for_any() const noexcept { return delivery == Delivery::node; }
+  /// Each reader uses its frames.
+  bool is_for_each() const noexcept { return delivery == Delivery::replicate; }
   bool is_over() const noexcept { return query->failed() || query->outcome_known(); }
   /// The frame that a reader may take now; null: none. A row in parts is taken by one reader, as a whole.
   NodeFrame* available(const NodeReader& reader) const noexcept {

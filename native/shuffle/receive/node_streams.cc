@@ -206,10 +206,14 @@ bool NodeStreams::taken(NodeReader& reader, base::Nanoseconds at) noexcept {
   return !end_if_done(stream);
 }
 
-// All have passed it.
+// All have passed it. In the ring, who has taken it holds it in the stream's place, or each reader holds it beside the stream.
 void NodeStreams::remove(NodeStream& stream, NodeFrame& frame) noexcept {
   stream.remove(&frame);
-  if (frame.is_in_ring()) return stream.ring->count_untaken(-1);
+  if (frame.is_in_ring()) {
+    stream.ring->count_untaken(-1);
+    if (stream.is_for_each()) stream.ring->give_back(frame);
+    return;
+  }
   overflow_.free(frame.moved.stored);  // nothing, if a reader has it
   delete &frame;
 }
@@ -232,7 +236,8 @@ void NodeStreams::leave(NodeReader& reader) noexcept {
     if (!is_for_any && --frame->unread == 0) remove(stream, *frame);
     frame = next;
   }
-  if (!stream.has_readers()) drop_frames(stream);
+  if (stream.has_readers()) return gave_back(*stream.ring);
+  drop_frames(stream);
 }
 
 void NodeStreams::note_left(NodeStream& stream) noexcept {

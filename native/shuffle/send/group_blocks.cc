@@ -6,6 +6,12 @@ namespace faro::shuffle {
 
 Status GroupBlocks::check(const ShuffleSpec& spec, uint32_t receiver_count) {
   const std::vector<std::vector<uint32_t>>& groups = spec.groups;
+  if (spec.delivery == Delivery::replicate && !groups.empty()) {
+    return base::error(Code::invalid_argument,
+                       "stage {}: {} groups with delivery = replicate, which has one receiver: all "
+                       "listed workers; leave groups empty",
+                       spec.stage, groups.size());
+  }
   if (groups.size() > ShuffleSpec::kGroupLimit) {
     return base::error(Code::limit_exceeded, "stage {}: {} groups, of at most {}", spec.stage,
                        groups.size(), ShuffleSpec::kGroupLimit);
@@ -29,19 +35,20 @@ Status GroupBlocks::check(const ShuffleSpec& spec, uint32_t receiver_count) {
   return Status::Ok();
 }
 
-Result<GroupBlocks> GroupBlocks::allocate(const ShuffleSpec& spec, uint32_t receiver_count,
-                                          Overflow& overflow, OverflowUsage& usage,
-                                          uint32_t block_bytes) {
+Result<GroupBlocks> GroupBlocks::allocate(uint32_t stage,
+                                          const std::vector<std::vector<uint32_t>>& groups,
+                                          uint32_t receiver_count, Overflow& overflow,
+                                          OverflowUsage& usage, uint32_t block_bytes) {
   GroupBlocks made;
   LoneMembers alone(receiver_count);
-  for (size_t g = 0; g < spec.groups.size(); ++g) {
-    if (alone.is_receiver(spec.groups[g])) continue;
-    made.blocks_.reserve(spec.groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (alone.is_receiver(groups[g])) continue;
+    made.blocks_.reserve(groups.size());
     Stored stored;
     if (const Status status = overflow.allocate_in_memory(usage, block_bytes, stored);
         !status.ok()) {
       return base::error(Code::limit_exceeded, "stage {}: group {} of {} has no block: {}",
-                         spec.stage, g, spec.groups.size(), status.message());
+                         stage, g, groups.size(), status.message());
     }
     made.blocks_.emplace_back(overflow, std::move(stored));
   }

@@ -43,9 +43,10 @@ class GroupBlocks {
   static Status check(const ShuffleSpec& spec, uint32_t receiver_count);
   /// Allocates and charges a block of `block_bytes` bytes for each group that needs one. They were checked. Errors:
   /// limit_exceeded.
-  static Result<GroupBlocks> allocate(const ShuffleSpec& spec, uint32_t receiver_count,
-                                      Overflow& overflow, OverflowUsage& usage,
-                                      uint32_t block_bytes);
+  static Result<GroupBlocks> allocate(uint32_t stage,
+                                      const std::vector<std::vector<uint32_t>>& groups,
+                                      uint32_t receiver_count, Overflow& overflow,
+                                      OverflowUsage& usage, uint32_t block_bytes);
 
   /// The block of the next group that needs one.
   StoredBlock take() noexcept { return std::move(blocks_[taken_++]); }

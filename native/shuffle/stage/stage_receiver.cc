@@ -70,7 +70,7 @@ Outcome StageReceiver::attempt(Batch& batch, const uint32_t* only_sender, RowMem
   }
   if (node == nullptr) return answer_without_frame(only);
   receive_side_.frames().handed_out(node);
-  if (shuffle_.spec().delivery == Delivery::node) leave_ring(*node);
+  if (shuffle_.spec().delivery != Delivery::worker) leave_ring(*node);
   shuffle_.refer();
   batch.receiver_ = this;
   batch.frame_ = node;

@@ -65,7 +65,7 @@ class StageReceiver {
   ReceiveSide& receive_side_;
   Inbox& inbox_;            // while the shuffle is open
   uint32_t ends_told_ = 0;  // senders whose end of stream the engine was told
-  // With Delivery::node: one batch that the engine holds, since when, and whether it has held the last one long.
+  // Where rows are for several workers of the node: one batch that the engine holds, since when, and whether it has held the last one long.
   const FrameNode* timed_ = nullptr;
   base::Nanoseconds timed_since_ = 0;
   bool holds_long_ = false;

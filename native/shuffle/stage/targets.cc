@@ -12,14 +12,15 @@ Targets::Targets(ShuffleContext& shuffle, Lanes& lanes, SentStage& stage, GroupB
   const ShuffleSpec& spec = shuffle.spec();
   const LogicalReceivers& receivers = shuffle.receivers();
   const uint32_t receiver_count = receivers.count();
-  const auto group_count = static_cast<uint32_t>(spec.groups.size());
+  const std::vector<std::vector<uint32_t>>& groups = receivers.groups(spec);
+  const auto group_count = static_cast<uint32_t>(groups.size());
   std::vector<uint32_t> cursor_of(receiver_count);
   std::iota(cursor_of.begin(), cursor_of.end(), group_count);
   std::vector<bool> is_receiver(group_count);
   LoneMembers alone(receiver_count);
   for (uint32_t g = 0; g < group_count; ++g) {
-    is_receiver[g] = alone.is_receiver(spec.groups[g]);
-    if (is_receiver[g]) cursor_of[spec.groups[g].front()] = g;
+    is_receiver[g] = alone.is_receiver(groups[g]);
+    if (is_receiver[g]) cursor_of[groups[g].front()] = g;
   }
   cursors_.resize(group_count + receiver_count);
   frame_rows_.resize(cursors_.size());
@@ -30,16 +31,16 @@ Targets::Targets(ShuffleContext& shuffle, Lanes& lanes, SentStage& stage, GroupB
                             lanes.stream_to(workers.front(), stage.slot), shuffle.counts().sent(r),
                             cursors_[cursor_of[r]], frame_rows_[cursor_of[r]]);
   }
-  targets_.reserve(has_groups_ ? group_count : receiver_count);
-  if (has_groups_) {
-    add_groups(is_receiver, std::move(blocks));
+  targets_.reserve(group_count > 0 ? group_count : receiver_count);
+  if (group_count > 0) {
+    add_groups(groups, is_receiver, std::move(blocks));
   } else {
     for (Destination& receiver : receivers_) targets_.emplace_back(receiver);
   }
 }
 
-void Targets::add_groups(const std::vector<bool>& is_receiver, GroupBlocks blocks) {
-  const std::vector<std::vector<uint32_t>>& groups = stage_.shuffle.spec().groups;
+void Targets::add_groups(const std::vector<std::vector<uint32_t>>& groups,
+                         const std::vector<bool>& is_receiver, GroupBlocks blocks) {
   for (size_t g = 0; g < groups.size(); ++g) {
     if (is_receiver[g]) {
       targets_.emplace_back(receivers_[groups[g].front()]);

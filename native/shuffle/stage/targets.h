@@ -17,7 +17,7 @@
 
 namespace faro::shuffle {
 
-/// Without groups each receiver is a target. Threads: the worker.
+/// Without groups each receiver is a target; with Delivery::replicate all of them together are one. Threads: the worker.
 class Targets {
  public:
   /// `blocks`: of the groups. Throws: std::bad_alloc.
@@ -72,11 +72,12 @@ class Targets {
   void abandon() noexcept;
 
  private:
-  void add_groups(const std::vector<bool>& is_receiver, GroupBlocks blocks);
+  void add_groups(const std::vector<std::vector<uint32_t>>& groups,
+                  const std::vector<bool>& is_receiver, GroupBlocks blocks);
 
   Lanes& lanes_;
   SentStage& stage_;
-  const bool has_groups_;
+  const bool has_groups_;  // the engine's
   std::vector<detail::FrameCursor> cursors_;  // by target; then those of receivers that are none
   std::vector<uint32_t> frame_rows_;          // in the same order
   std::vector<Destination> receivers_;

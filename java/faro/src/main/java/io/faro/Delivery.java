@@ -15,7 +15,15 @@ public enum Delivery {
    * every sender has finished and that each row was handed out, to some worker of its node. Needs
    * {@code lane.ends = node}.
    */
-  NODE;
+  NODE,
+  /**
+   * A broadcast. There is one receiver, number 0: all listed workers, of which each gets every row,
+   * in the order in which a sender has sent it. A row travels once to each node, whose workers read
+   * it where it lies. What a worker does not take is moved to overflow after the drain delay, in one
+   * copy for all who have not read it. A worker that stops or closes the shuffle reads no more;
+   * senders stop when all listed workers have. Has no groups. Needs {@code lane.ends = node}.
+   */
+  REPLICATE;
 
   /** The number that native code knows; a test compares the two. */
   int number() {
