@@ -27,8 +27,8 @@ Result<GroupBlocks> allocate_blocks(const WorkerContext& worker, const ShuffleSp
                                     const LogicalReceivers& receivers, Query& query) {
   if (std::ranges::find(spec.senders, worker.number) == spec.senders.end()) return GroupBlocks();
   const uint32_t bytes = GroupBlocks::block_bytes(worker.settings.ring_bytes);
-  return GroupBlocks::allocate(spec.stage, receivers.groups(spec), receivers.count(),
-                               worker.overflow, query.usage, bytes);
+  return GroupBlocks::allocate(spec, receivers.groups(spec), receivers.count(), worker.overflow,
+                               query.usage, bytes);
 }
 
 }  // namespace
@@ -381,8 +381,12 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   }
   const bool sends = std::ranges::find(spec.senders, number()) != spec.senders.end();
   const bool receives = std::ranges::find(spec.receivers, number()) != spec.receivers.end();
-  FARO_ASSIGN_OR_RETURN(GroupBlocks blocks,
-                        allocate_blocks(context_, spec, receivers, *query));
+  Result<GroupBlocks> blocks = allocate_blocks(context_, spec, receivers, *query);
+  if (!blocks.ok()) {
+    if (blocks.status().code() != Code::overflow_exhausted) return blocks.status();
+    context_.queries.fail(*query, Status(blocks.status()).of_stage(spec.stage));
+    return query->cause();
+  }
   Inboxes& inboxes = receive_side_.inboxes();
   Inbox* inbox = receives ? inboxes.find(spec.query, spec.stage) : nullptr;
   StageLists lists = StageLists::of(spec);
@@ -408,7 +412,7 @@ Result<Shuffle> LocalWorker::make_shuffle(ShuffleSpec spec) {
   if (sends) {
     const uint16_t slot = take_slot();
     try {
-      shuffle->become_sender(wait_loop_, lanes_, std::move(format), slot, std::move(blocks));
+      shuffle->become_sender(wait_loop_, lanes_, std::move(format), slot, std::move(*blocks));
     } catch (const std::bad_alloc&) {
       slots_[slot] = false;
       throw;

@@ -27,7 +27,7 @@ constexpr uint32_t kFrames = 20'000;
 #else
 constexpr uint32_t kSleeps = 100'000;
 constexpr uint32_t kMarks = 1'000'000;
-constexpr uint32_t kFrames = 300'000;
+constexpr uint32_t kFrames = 50'000;
 #endif
 
 constexpr base::Nanoseconds kNever = 20'000'000'000;

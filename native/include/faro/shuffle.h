@@ -46,12 +46,13 @@ enum class Delivery : uint8_t {
   /// overflow.memory_bytes, until it has released one sooner. Needs `lane.ends = node`.
   node = 1,
   /// A broadcast. There is one receiver, number 0: all listed workers, of which each gets every
-  /// row, in the order in which a sender has sent it. A row travels once to each node, whose workers
-  /// read it where it lies; the last of them gives its memory back. What a worker does not take is
+  /// row, in the order in which a sender has sent it. A row travels once to each node, whose
+  /// workers read it where it lies; the last gives its memory back. What a worker does not take is
   /// moved to overflow after the drain delay, in one copy for all who have not read it. A worker
   /// that stops, or closes the shuffle, reads no more; senders stop when all listed workers have. A
   /// batch that is held keeps its ring, as with `node`. A sender has a block, as for a group of
-  /// several (ShuffleSpec::groups), which stay empty. Needs `lane.ends = node`.
+  /// several (ShuffleSpec::groups), which stay empty; where overflow has no room for it the query
+  /// fails with overflow_exhausted. Needs `lane.ends = node`.
   replicate = 2,
 };
 

@@ -330,8 +330,13 @@ Status Overflow::make_shared(Stored& stored) {
                        kDescriptionBytes, memory_bytes(), limits_.memory_bytes);
   }
   block->stored = std::exchange(stored, {});
-  stored = Stored{Stored::Place::shared, block->stored.memory, {},           block->stored.bytes,
-                  block->stored.bytes,   &usage,               block.get()};
+  stored = Stored{Stored::Place::shared,
+                  block->stored.memory,
+                  {},
+                  block->stored.bytes,
+                  block->stored.bytes,
+                  &usage,
+                  block.get()};
   (void)block.release();
   return Status::Ok();
 }

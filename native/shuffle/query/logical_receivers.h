@@ -32,8 +32,8 @@ class LogicalReceivers {
   uint32_t of_worker(uint32_t worker) const noexcept;
 
  private:
-  std::vector<uint32_t> workers_;  // receiver by receiver
-  std::vector<uint32_t> first_;    // of each receiver, and where the last one ends
+  std::vector<uint32_t> workers_;                 // receiver by receiver
+  std::vector<uint32_t> first_;                   // of each receiver, and where the last one ends
   std::vector<std::vector<uint32_t>> everybody_;  // the group of all; empty: there is none
 };
 

@@ -35,7 +35,7 @@ Status GroupBlocks::check(const ShuffleSpec& spec, uint32_t receiver_count) {
   return Status::Ok();
 }
 
-Result<GroupBlocks> GroupBlocks::allocate(uint32_t stage,
+Result<GroupBlocks> GroupBlocks::allocate(const ShuffleSpec& spec,
                                           const std::vector<std::vector<uint32_t>>& groups,
                                           uint32_t receiver_count, Overflow& overflow,
                                           OverflowUsage& usage, uint32_t block_bytes) {
@@ -45,10 +45,16 @@ Result<GroupBlocks> GroupBlocks::allocate(uint32_t stage,
     if (alone.is_receiver(groups[g])) continue;
     made.blocks_.reserve(groups.size());
     Stored stored;
-    if (const Status status = overflow.allocate_in_memory(usage, block_bytes, stored);
-        !status.ok()) {
+    const bool is_needed = spec.delivery == Delivery::replicate;
+    const Status status = is_needed ? overflow.allocate(usage, block_bytes, stored)
+                                    : overflow.allocate_in_memory(usage, block_bytes, stored);
+    if (!status.ok() && is_needed) {
+      return base::error(Code::overflow_exhausted, "stage {}: a broadcast has no block: {}",
+                         spec.stage, status.message());
+    }
+    if (!status.ok()) {
       return base::error(Code::limit_exceeded, "stage {}: group {} of {} has no block: {}",
-                         stage, g, groups.size(), status.message());
+                         spec.stage, g, groups.size(), status.message());
     }
     made.blocks_.emplace_back(overflow, std::move(stored));
   }

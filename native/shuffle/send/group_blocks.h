@@ -41,9 +41,10 @@ class GroupBlocks {
 
   /// Why these are no groups of the shuffle, which has that many receivers. Errors: invalid_argument, limit_exceeded.
   static Status check(const ShuffleSpec& spec, uint32_t receiver_count);
-  /// Allocates and charges a block of `block_bytes` bytes for each group that needs one. They were checked. Errors:
-  /// limit_exceeded.
-  static Result<GroupBlocks> allocate(uint32_t stage,
+  /// Allocates and charges a block of `block_bytes` bytes for each of these groups that needs one. They were checked. Errors:
+  /// limit_exceeded. The block of Delivery::replicate, which no engine can do without, is a mapped part of the file where there is no
+  /// memory. Errors then: overflow_exhausted.
+  static Result<GroupBlocks> allocate(const ShuffleSpec& spec,
                                       const std::vector<std::vector<uint32_t>>& groups,
                                       uint32_t receiver_count, Overflow& overflow,
                                       OverflowUsage& usage, uint32_t block_bytes);

@@ -77,7 +77,7 @@ class Targets {
 
   Lanes& lanes_;
   SentStage& stage_;
-  const bool has_groups_;  // the engine's
+  const bool has_groups_;                     // the engine's
   std::vector<detail::FrameCursor> cursors_;  // by target; then those of receivers that are none
   std::vector<uint32_t> frame_rows_;          // in the same order
   std::vector<Destination> receivers_;

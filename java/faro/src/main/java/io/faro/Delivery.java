@@ -19,8 +19,8 @@ public enum Delivery {
   /**
    * A broadcast. There is one receiver, number 0: all listed workers, of which each gets every row,
    * in the order in which a sender has sent it. A row travels once to each node, whose workers read
-   * it where it lies. What a worker does not take is moved to overflow after the drain delay, in one
-   * copy for all who have not read it. A worker that stops or closes the shuffle reads no more;
+   * it where it lies. What a worker does not take is moved to overflow after the drain delay, in
+   * one copy for all who have not read it. A worker that stops or closes the shuffle reads no more;
    * senders stop when all listed workers have. Has no groups. Needs {@code lane.ends = node}.
    */
   REPLICATE;
