@@ -446,7 +446,7 @@ Status check_verbs_path(const Settings& settings) {
 
 // A lane to a node has a stream for each of the node's workers and each shuffle that its sender has open. Their numbers have 16 bits.
 Status check_lane_ends(const Settings& settings) {
-  FARO_RETURN_IF_ERROR(check_choice("lane.ends", settings.lane_ends, {"workers", "node"}));
+  FARO_RETURN_IF_ERROR(check_choice("lane.ends", settings.lane_ends, {"workers", "node", "both"}));
   if (!settings.lanes_end_at_nodes()) return Status::Ok();
   if (settings.verbs_queue_pairs == "lane") {
     return invalid(

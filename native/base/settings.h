@@ -33,8 +33,9 @@ struct Settings {
 
   /// Numbers that nodes can have.
   uint32_t node_count() const { return static_cast<uint32_t>(workers_per_node.size()); }
-  /// Lanes end at nodes, not at workers (lane.ends).
-  bool lanes_end_at_nodes() const { return lane_ends == "node"; }
+  /// Where lanes end (lane.ends): at workers, at nodes, or there are both.
+  bool lanes_end_at_workers() const { return lane_ends != "node"; }
+  bool lanes_end_at_nodes() const { return lane_ends != "workers"; }
 
   /// Validates `config` and freezes it. Errors: config_invalid with key, value and limit.
   static Result<Settings> resolve(const Config& config);

@@ -45,7 +45,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
     plan.state_bytes += session::lane_state_bytes(settings, outgoing, incoming);
     if (settings.lanes_end_at_nodes())
       plan.shuffle_bytes +=
-          settings.shuffle_limit * workers * incoming.ring_count() * sizes.per_stream;
+          settings.shuffle_limit * workers * incoming.rings_of_receiver() * sizes.per_stream;
     plan.frame_bytes += incoming.ring_count() * ring::Consumer::kTracked * sizes.per_frame;
     ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
                     ring::ReadySet::kRingsPerGroup;
@@ -76,7 +76,7 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   counters::Shape counted;
   counted.node = node;
   counted.workers_per_node = settings.workers_per_node;
-  counted.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
+  counted.rings_per_lane = session::counted_rings_per_lane(settings);
   plan.counter_bytes = counters::CounterFile::bytes(counted);
   plan.shuffle_bytes +=
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);

@@ -240,13 +240,18 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
                               const char* remark) {
     memory.add({std::string("  ") + what, bytes_text(one), bytes_text(cluster), remark});
   };
-  const bool at_nodes = settings.lanes_end_at_nodes();
+  const auto by_ends = [&settings](const char* workers, const char* node, const char* both) {
+    if (!settings.lanes_end_at_nodes()) return workers;
+    return settings.lanes_end_at_workers() ? both : node;
+  };
   line("outgoing rings", node.rings.outgoing_bytes, all.rings.outgoing_bytes,
-       at_nodes ? "(m-1)·n·B, to other nodes" : "(m-1)·n²·B, to workers of other nodes");
+       by_ends("(m-1)·n²·B, to workers of other nodes", "(m-1)·n·B, to other nodes",
+               "(m-1)·n·(n+1)·B, to workers of other nodes, and to the nodes"));
   line("incoming rings", node.rings.incoming_bytes, all.rings.incoming_bytes,
        "as much; over shm they are the senders' outgoing ones");
   line("local rings", node.rings.local_bytes, all.rings.local_bytes,
-       at_nodes ? "n·B, to the node itself" : "n²·B, between workers of a node");
+       by_ends("n²·B, between workers of a node", "n·B, to the node itself",
+               "n·(n+1)·B, between workers of a node, and to the node itself"));
   memory.add_line("allocated at open, all of it");
   if (node.shm.links > 0)
     line("shm segments", node.shm.bytes, all.shm.bytes, "incoming rings, positions, ready words");

@@ -28,7 +28,7 @@ constexpr base::Nanoseconds kCloseLookInterval = 1'000'000;
 // be of an open shuffle.
 bool is_holding_frames_of(session::Membership& membership, uint32_t node) noexcept {
   const session::Node& peer = membership.nodes()[node];
-  const uint32_t rings = membership.incoming_layout(node).rings_per_lane;
+  const uint32_t rings = session::counted_rings_per_lane(membership.settings());
   const uint32_t local_workers = membership.nodes()[membership.node()].worker_count;
   for (uint32_t i = 0; i < local_workers * peer.worker_count * rings; ++i) {
     const uint32_t local = i / rings / peer.worker_count;
@@ -358,10 +358,10 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
   counters::CounterFile& file = membership_->counters();
   for (uint32_t w = 0; w < workers_.size(); ++w) metrics.workers.push_back(workers_[w]->metrics());
   const session::Node& self = membership_->nodes()[membership_->node()];
+  const uint32_t rings = session::counted_rings_per_lane(settings_);
   for (const session::Node& peer : membership_->nodes()) {
     if (!membership_->peers().has(peer.number)) continue;
     const std::shared_ptr<transport::DataLink> data = membership_->link(peer.number);
-    const ring::Layout out = membership_->outgoing_layout(peer.number);
     LinkMetrics link;
     link.node = peer.number;
     link.transport = peer.number == self.number ? "local" : std::string(data->capabilities().name);
@@ -377,7 +377,7 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
         LaneMetrics from;
         to.sender = from.receiver = self.first_worker + local;
         to.receiver = from.sender = peer.first_worker + remote;
-        for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
+        for (uint32_t k = 0; k < rings; ++k) {
           const counters::OutgoingCounters& sent = file.outgoing(local, to.receiver, k);
           const counters::IncomingCounters& received = file.incoming(local, from.sender, k);
 #define FARO_OUTGOING_COUNTER(id, name, kind, help) to.name += read(sent.name);

@@ -9,7 +9,7 @@ namespace faro::ring {
 
 /// The rings from the workers of one node to the ends at another, numbered
 /// (sender * receiver_ends + receiver) * rings_per_lane + k, workers and ends counted within their node. An end is a
-/// worker, or there is one: the node itself (session::rings_between says which).
+/// worker or the node itself (session::rings_between says which).
 struct Layout {
   uint32_t sender_workers = 0;
   uint32_t receiver_ends = 0;

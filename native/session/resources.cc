@@ -32,14 +32,14 @@ uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& ou
                           const ring::Layout& incoming) {
   const uint64_t workers = outgoing.sender_workers;
   const uint64_t tables = workers * groups_of(incoming) * ring::ReadySet::kRingsPerGroup;
-  // Each worker has one for each sender, wherever rings end.
-  const uint64_t shares = workers * incoming.rings_of_receiver();
-  const uint64_t bytes =
-      outgoing.ring_count() * kOutgoingLaneRingBytes +
-      shares * (kIncomingLaneRingBytes + settings.shuffle_limit * kLaneSlotBytes) +
-      tables * sizeof(void*);
-  if (!settings.lanes_end_at_nodes()) return bytes;
-  return bytes + incoming.ring_count() * kNodeRingBytes + shares * kRingShareBytes;
+  // Of each sender a worker has rings of its own, a share in those that end at the node, or both.
+  const uint64_t from_sender = workers * incoming.rings_of_receiver();
+  const uint64_t own = settings.lanes_end_at_workers() ? from_sender : 0;
+  const uint64_t shares = settings.lanes_end_at_nodes() ? from_sender : 0;
+  const uint64_t node_rings = settings.lanes_end_at_nodes() ? incoming.rings_of_receiver() : 0;
+  return outgoing.ring_count() * kOutgoingLaneRingBytes +
+         (own + shares) * (kIncomingLaneRingBytes + settings.shuffle_limit * kLaneSlotBytes) +
+         tables * sizeof(void*) + node_rings * kNodeRingBytes + shares * kRingShareBytes;
 }
 
 void Resources::LinkNeed::add(const base::Settings& settings, const transport::Transport& transport,
@@ -55,7 +55,8 @@ Resources::Resources(const base::Settings& settings, const Peers& peers, links::
       topology_(peers.topology()),
       network_(network),
       workers_(topology_.own().worker_count),
-      ready_groups_(topology_.size(), std::vector<uint32_t>(workers_.size())),
+      ready_groups_(topology_.size(),
+                    std::vector<uint32_t>(ready_set_count(settings, workers_.size()))),
       budget_(std::make_shared<links::MemoryBudget>(settings.memory_limit_bytes,
                                                     network.wants_thread())) {}
 
@@ -87,8 +88,7 @@ uint32_t Resources::descriptors() const {
 
 uint64_t Resources::lane_bytes_on_demand(uint32_t node) const {
   if (topology_.node(node).wanted_for_good) return 0;
-  // One for each ring between two workers, wherever rings end.
-  return workers_.size() * topology_.node(node).worker_count * settings_.rings_per_lane *
+  return workers_.size() * topology_.node(node).worker_count * counted_rings_per_lane(settings_) *
          (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
 }
 
@@ -190,7 +190,7 @@ counters::Shape Resources::counter_shape() const {
   shape.cluster = settings_.cluster_id;
   shape.node = topology_.self();
   shape.workers_per_node = settings_.workers_per_node;
-  shape.rings_per_lane = static_cast<uint32_t>(settings_.rings_per_lane);
+  shape.rings_per_lane = counted_rings_per_lane(settings_);
   shape.ring_bytes = settings_.ring_bytes;
   shape.threshold_bytes = settings_.threshold_bytes;
   return shape;
@@ -261,12 +261,14 @@ void Resources::count_rings(uint32_t number, transport::DataLink& data) {
   const ring::Layout in = topology_.incoming(number);
   if (data.is_absent()) return;
   for (uint32_t ring = 0; ring < out.ring_count(); ++ring) {
-    const uint32_t worker = node.first_worker + out.receiver_of(ring);
+    const bool to_node = is_node_end(settings_, out, out.receiver_of(ring));
+    const uint32_t worker = node.first_worker + (to_node ? 0 : out.receiver_of(ring));
+    const uint32_t first = to_node ? first_counted_of_node(settings_) : 0;
     data.outgoing(ring).count_in(
-        counters_->outgoing(out.sender_of(ring), worker, ring % out.rings_per_lane));
+        counters_->outgoing(out.sender_of(ring), worker, first + ring % out.rings_per_lane));
   }
-  if (topology_.lanes_end_at_nodes()) return;  // the shares of workers count
   for (uint32_t ring = 0; ring < in.ring_count(); ++ring) {
+    if (is_node_end(settings_, in, in.receiver_of(ring))) continue;  // the shares of workers count
     const uint32_t worker = node.first_worker + in.sender_of(ring);
     data.incoming(ring).count_in(
         counters_->incoming(in.receiver_of(ring), worker, ring % in.rings_per_lane));

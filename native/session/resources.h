@@ -75,7 +75,7 @@ class Resources {
   const transport::ReceivingEnd* node_end() const {
     return topology_.lanes_end_at_nodes() ? &node_end_ : nullptr;
   }
-  /// The first group at each local worker, and at the node.
+  /// The first group at each receiving end.
   std::span<const uint32_t> ready_groups(uint32_t node) const { return ready_groups_[node]; }
   transport::DoorbellMemory doorbell_memory() const { return doorbells_.memory(); }
 

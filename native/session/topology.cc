@@ -37,12 +37,22 @@ std::vector<uint32_t> Topology::default_workers() const {
 ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to) {
   ring::Layout rings;
   rings.sender_workers = settings.workers_per_node[from];
-  rings.receiver_ends = settings.lanes_end_at_nodes() ? 1 : settings.workers_per_node[to];
+  rings.receiver_ends = (settings.lanes_end_at_workers() ? settings.workers_per_node[to] : 0) +
+                        (settings.lanes_end_at_nodes() ? 1 : 0);
   rings.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
   const bool is_lone = rings.sender_workers == 1 && settings.workers_per_node[to] == 1;
   rings.ring_bytes =
       static_cast<uint32_t>(is_lone ? settings.lone_ring_bytes : settings.ring_bytes);
   return rings;
+}
+
+uint32_t first_counted_of_node(const base::Settings& settings) {
+  return settings.lanes_end_at_workers() ? static_cast<uint32_t>(settings.rings_per_lane) : 0;
+}
+
+uint32_t counted_rings_per_lane(const base::Settings& settings) {
+  const auto rings = static_cast<uint32_t>(settings.rings_per_lane);
+  return settings.lanes_end_at_nodes() ? first_counted_of_node(settings) + rings : rings;
 }
 
 const std::string& own_address(const base::Settings& settings) {

@@ -29,7 +29,19 @@ bool has_any_port(const std::string& address);
 
 /// The rings from one node to another, or to itself: this alone says where they end (lane.ends). Those of a link whose peer does not offer wire::kLoneLanes have
 /// ring.bytes, whatever this says.
+/// The end at the node, if there is one, is the last.
 ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to);
+
+/// Whether a receiving end of such rings is the node.
+inline bool is_node_end(const base::Settings& settings, const ring::Layout& rings, uint32_t end) {
+  return settings.lanes_end_at_nodes() && end + 1 == rings.receiver_ends;
+}
+
+/// The counters of a lane's rings, which are between two workers: those of a lane to a node are counted as rings to its first worker, or
+/// of each worker that takes what comes by it, behind the rings of the lane between the two.
+uint32_t counted_rings_per_lane(const base::Settings& settings);
+/// The number there of the first ring of a lane to a node.
+uint32_t first_counted_of_node(const base::Settings& settings);
 
 /// Threads: any, once the session is open. Before that the opening thread.
 class Topology {

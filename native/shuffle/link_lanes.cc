@@ -108,41 +108,47 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
   for (uint32_t ring = 0; ring < in.rings_of_receiver(); ring += ring::ReadySet::kRingsPerGroup)
     ready.clear_external(first_group + ring / ring::ReadySet::kRingsPerGroup);
   for (uint32_t end = 0; end < out.receiver_ends; ++end) {
+    const bool to_node = session::is_node_end(worker_.settings, out, end);
+    const uint32_t worker = peer.first_worker + (to_node ? 0 : end);
+    const uint32_t first_counted = to_node ? session::first_counted_of_node(worker_.settings) : 0;
     for (uint32_t k = 0; k < out.rings_per_lane; ++k) {
       Lane& lane = to[size_t{end} * out.rings_per_lane + k];
       lane.bind(link->outgoing(out.ring(worker_.local_index, end, k)), link->held());
       if (!link->is_absent() || peer.wanted_for_good) {
         lane.count_in(
-            membership.counters().outgoing(worker_.local_index, peer.first_worker + end, k));
+            membership.counters().outgoing(worker_.local_index, worker, first_counted + k));
       }
     }
   }
-  for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
-    for (uint32_t k = 0; k < in.rings_per_lane; ++k) {
-      const uint32_t i = remote * in.rings_per_lane + k;
-      from[i].transport =
-          at_node != nullptr
-              ? static_cast<transport::Incoming*>(&at_node->share(i, worker_.local_index))
-              : &link->incoming(in.ring(remote, worker_.local_index, k));
-      // Where rings end at the node a worker takes slots as streams begin.
-      const bool has_slots = !link->is_absent() && at_node == nullptr;
-      from[i].slots.assign(has_slots ? worker_.settings.shuffle_limit : 0, Binding{});
-      from[i].slot_owners.clear();
-      from[i].broken = false;
-      if (link->is_absent() && from[i].link == nullptr) continue;  // nothing was counted yet
-      counters::set(membership.counters()
-                        .incoming(worker_.local_index, peer.first_worker + remote, k)
-                        .unreleased_bytes,
-                    0);
+  const uint32_t own = worker_.settings.lanes_end_at_workers() ? in.rings_of_receiver() : 0;
+  for (uint32_t i = 0; i < from.size(); ++i) {
+    const bool is_share = i >= own;
+    const uint32_t index = is_share ? i - own : i;
+    const uint32_t k = index % in.rings_per_lane;
+    InRing& ring = from[i];
+    if (is_share && at_node != nullptr) {
+      ring.transport = &at_node->share(index, worker_.local_index);
+    } else {
+      // Of an absent link any ring is as good as another.
+      ring.transport = &link->incoming(
+          in.ring(index / in.rings_per_lane, is_share ? 0 : worker_.local_index, k));
     }
+    // Where rings end at the node a worker takes slots as streams begin.
+    const bool has_slots = !link->is_absent() && !is_share;
+    ring.slots.assign(has_slots ? worker_.settings.shuffle_limit : 0, Binding{});
+    ring.slot_owners.clear();
+    ring.broken = false;
+    if (link->is_absent() && ring.link == nullptr) continue;  // nothing was counted yet
+    const uint32_t first_counted = is_share ? session::first_counted_of_node(worker_.settings) : 0;
+    counters::set(membership.counters()
+                      .incoming(worker_.local_index, ring.sender, first_counted + k)
+                      .unreleased_bytes,
+                  0);
   }
-  // The node's end has the ready words of the link, and keeps the link for its shares.
+  if (own > 0) link->attach_ready(ready, first_group, worker_.local_index);
+  // The node's end has its ready words of the link, and keeps the link for its shares.
   std::shared_ptr<transport::DataLink> kept = link;
-  if (at_node != nullptr) {
-    kept = {at_node, link.get()};
-  } else {
-    link->attach_ready(ready, first_group, worker_.local_index);
-  }
+  if (at_node != nullptr) kept = {at_node, link.get()};
   // Last: if there was no memory for something above, the next call does all of it again.
   for (InRing& ring : from) ring.link = kept;
 }

@@ -332,7 +332,7 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
   if (spec.delivery != Delivery::worker && !context_.settings.lanes_end_at_nodes()) {
     return base::error(Code::invalid_argument,
                        "stage {}: delivery = {} goes over lanes that end at nodes, but lane.ends = "
-                       "{}; set it to node on all nodes",
+                       "{}; set it to node, or to both, on all nodes",
                        spec.stage, to_string(spec.delivery), context_.settings.lane_ends);
   }
   if (spec.row_bytes > context_.settings.row_limit_bytes) {

@@ -282,8 +282,7 @@ struct LinkContext {
   ring::Layout incoming;         // rings from peer to local
   std::span<WorkerEnd> workers;  // local workers
   DoorbellMemory doorbells;      // of this node
-  /// Where all incoming rings end, if that is the node; null: they end at its workers. As `workers`, it is filled before the
-  /// link is set up.
+  /// The last receiving end, if that is the node; null: all are its workers. As `workers`, it is filled before the link is set up.
   const ReceivingEnd* node_end = nullptr;
   /// First ready ring number of this link's rings at each receiving end is ready_group[e] * 64. The
   /// groups are there, and the same for each link to this peer.
@@ -298,7 +297,7 @@ struct LinkContext {
 
   /// A receiving end, as ring::Layout counts them.
   ReceivingEnd end(uint32_t number) const noexcept {
-    if (node_end != nullptr) return *node_end;
+    if (node_end != nullptr && number + 1 == incoming.receiver_ends) return *node_end;
     return {workers[number].ready, {&workers[number].doorbell, 1}};
   }
 };

@@ -17,11 +17,17 @@
 namespace faro::test {
 namespace {
 
-class NodeDelivery : public ShuffleApi, public testing::WithParamInterface<const char*> {
+struct Ends {
+  const char* transport;
+  const char* lanes_end_at;
+};
+
+class NodeDelivery : public ShuffleApi, public testing::WithParamInterface<Ends> {
  protected:
   void open_nodes(uint32_t nodes, const char* workers, SettingList more = {}) {
-    more.insert(more.begin(),
-                {{"transport", GetParam()}, {"cluster.workers", workers}, {"lane.ends", "node"}});
+    more.insert(more.begin(), {{"transport", GetParam().transport},
+                               {"cluster.workers", workers},
+                               {"lane.ends", GetParam().lanes_end_at}});
     open(nodes, more);
   }
   ShuffleSpec to_nodes(const QueryId& id, uint32_t stage, uint32_t row_bytes,
@@ -321,8 +327,12 @@ TEST_F(DeliveryNeeds, lanes_that_end_at_nodes) {
                {"stage 5", "delivery = node", "lane.ends = workers", "set it to node"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, NodeDelivery, testing::Values("shm", "tcp"),
-                         [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Over, NodeDelivery,
+                         testing::Values(Ends{"shm", "node"}, Ends{"tcp", "node"},
+                                         Ends{"shm", "both"}, Ends{"tcp", "both"}),
+                         [](const auto& of) {
+                           return std::string(of.param.transport) + "_" + of.param.lanes_end_at;
+                         });
 
 }  // namespace
 }  // namespace faro::test

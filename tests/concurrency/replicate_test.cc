@@ -14,11 +14,17 @@
 namespace faro::test {
 namespace {
 
-class Replicate : public ShuffleApi, public testing::WithParamInterface<const char*> {
+struct Ends {
+  const char* transport;
+  const char* lanes_end_at;
+};
+
+class Replicate : public ShuffleApi, public testing::WithParamInterface<Ends> {
  protected:
   void open_nodes(uint32_t nodes, const char* workers, SettingList more = {}) {
-    more.insert(more.begin(),
-                {{"transport", GetParam()}, {"cluster.workers", workers}, {"lane.ends", "node"}});
+    more.insert(more.begin(), {{"transport", GetParam().transport},
+                               {"cluster.workers", workers},
+                               {"lane.ends", GetParam().lanes_end_at}});
     open(nodes, more);
   }
   ShuffleSpec to_all(const QueryId& id, uint32_t stage, uint32_t row_bytes,
@@ -299,8 +305,12 @@ TEST_P(Replicate, workers_that_differ_in_delivery_fail_the_query_by_both) {
                {"sends with delivery = replicate", "opened it with delivery = node"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Replicate, testing::Values("shm", "tcp"),
-                         [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Over, Replicate,
+                         testing::Values(Ends{"shm", "node"}, Ends{"tcp", "node"},
+                                         Ends{"shm", "both"}, Ends{"tcp", "both"}),
+                         [](const auto& of) {
+                           return std::string(of.param.transport) + "_" + of.param.lanes_end_at;
+                         });
 
 }  // namespace
 }  // namespace faro::test

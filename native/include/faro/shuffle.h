@@ -43,7 +43,8 @@ enum class Delivery : uint8_t {
   /// may be at work on theirs. A worker that stops leaves what comes to the others; senders stop
   /// when all mentioned workers of a node have. A batch that is held keeps its ring for all workers
   /// of the node; who holds one for longer than drain.delay_us gets copies from then on, charged to
-  /// overflow.memory_bytes, until it has released one sooner. Needs `lane.ends = node`.
+  /// overflow.memory_bytes, until it has released one sooner. Needs `lane.ends` = node
+  /// or both.
   node = 1,
   /// A broadcast. There is one receiver, number 0: all listed workers, of which each gets every
   /// row, in the order in which a sender has sent it. A row travels once to each node, whose
@@ -52,7 +53,8 @@ enum class Delivery : uint8_t {
   /// that stops, or closes the shuffle, reads no more; senders stop when all listed workers have. A
   /// batch that is held keeps its ring, as with `node`. A sender has a block, as for a group of
   /// several (ShuffleSpec::groups), which stay empty; where overflow has no room for it the query
-  /// fails with overflow_exhausted. Needs `lane.ends = node`.
+  /// fails with overflow_exhausted. Needs `lane.ends` = node
+  /// or both.
   replicate = 2,
 };
 

@@ -184,7 +184,7 @@ class Drawing {
   void draw_ends() {
     Chance chance(mix(plan_.seed, 0x656e6473));
     if (!chance.one_in(3)) return;
-    plan_.settings.emplace_back("lane.ends", "node");
+    plan_.settings.emplace_back("lane.ends", chance.one_in(2) ? "node" : "both");
     for (QueryPlan& query : plan_.queries) {
       for (StagePlan& stage : query.stages) {
         const uint64_t draw = chance.below(4);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kPerGroup = ring::ReadySet::kRingsPerGroup;
 
-// The node's end is the only one.
-constexpr uint32_t kNodeEnd = 0;
+// All ends have the same groups of ready numbers.
+constexpr uint32_t kAnyEnd = 0;
 
 uint32_t groups_of(const ring::Layout& rings) {
   return (rings.rings_of_receiver() + kPerGroup - 1) / kPerGroup;
@@ -176,7 +176,8 @@ void NodeEnd::attach(uint32_t node) {
   detach(node);
   std::shared_ptr<NodeLink> made = link(node, carrier);
   if (made == nullptr) return;
-  carrier->attach_ready(ready_, membership_.first_ready(node, kNodeEnd) / kPerGroup, kNodeEnd);
+  carrier->attach_ready(ready_, membership_.first_ready(node, kAnyEnd) / kPerGroup,
+                        membership_.incoming_layout(node).receiver_ends - 1);
   links_[node] = std::move(made);
   // Frames may have come, and been marked, before.
   for (uint32_t ring = 0; ring < links_[node]->ring_count(); ++ring) sort(links_[node]->ring(ring));
@@ -186,7 +187,7 @@ void NodeEnd::attach(uint32_t node) {
 // loss fails.
 void NodeEnd::detach(uint32_t node) noexcept {
   if (links_[node] == nullptr) return;
-  const uint32_t first = membership_.first_ready(node, kNodeEnd) / kPerGroup;
+  const uint32_t first = membership_.first_ready(node, kAnyEnd) / kPerGroup;
   const uint32_t groups = groups_of(membership_.incoming_layout(node));
   for (uint32_t group = first; group < first + groups; ++group) ready_.clear_external(group);
   for (uint32_t ring = 0; ring < links_[node]->ring_count(); ++ring)
@@ -198,7 +199,7 @@ void NodeEnd::detach(uint32_t node) noexcept {
 
 void NodeEnd::sort_marked(uint32_t number) noexcept {
   const uint32_t node = node_of_group_[number / kPerGroup];
-  const uint32_t ring = number - membership_.first_ready(node, kNodeEnd);
+  const uint32_t ring = number - membership_.first_ready(node, kAnyEnd);
   if (links_[node] != nullptr && ring < links_[node]->ring_count()) sort(links_[node]->ring(ring));
 }
 
@@ -222,7 +223,7 @@ void NodeEnd::sort(NodeRing& ring) noexcept {
 
 // At the next look, which need not be marked.
 void NodeEnd::sort_again(NodeRing& ring) noexcept {
-  ready_.mark(membership_.first_ready(ring.link().node(), kNodeEnd) + ring.number());
+  ready_.mark(membership_.first_ready(ring.link().node(), kAnyEnd) + ring.number());
 }
 
 // --- to overflow

@@ -39,6 +39,7 @@ class NodeRing {
       : link_(link), carrier_(carrier), number_(number) {}
 
   NodeLink& link() const noexcept { return link_; }
+  /// Among those of its link: that of its sender * rings_per_lane + k.
   uint32_t number() const noexcept { return number_; }
   /// The streams that have frames, or get some.
   std::list<NodeStream>& streams() noexcept { return streams_; }

@@ -31,12 +31,18 @@ uint16_t free_slot(InRing& ring) {
 
 }  // namespace
 
+// Of the rings of one node.
+std::span<InRing> NodeShare::shares_of(std::vector<InRing>& rings) const noexcept {
+  const size_t own = worker_.settings.lanes_end_at_workers() ? rings.size() / 2 : 0;
+  return std::span(rings).subspan(own);
+}
+
 // This worker's part of the ring that the stream is in; null: it has bound another link, or takes nothing more.
 InRing* NodeShare::in_ring(const NodeStream& stream) noexcept {
   const NodeLink& link = stream.ring->link();
   const auto made = rings_.find(link.node());
   if (made == rings_.end()) return nullptr;
-  InRing& ring = made->second[stream.ring->number()];
+  InRing& ring = shares_of(made->second)[stream.ring->number()];
   return ring.link.get() == link.carrier().get() && !ring.broken ? &ring : nullptr;
 }
 
@@ -182,8 +188,8 @@ bool NodeShare::has_blocked_sender() const noexcept {
            static_cast<const RingShare*>(ring.transport)->has_untaken() &&
            ring.transport->may_block_sender();
   };
-  return std::ranges::any_of(rings_,
-                             [&](const auto& of) { return std::ranges::any_of(of.second, waits); });
+  return std::ranges::any_of(
+      rings_, [&](auto& of) { return std::ranges::any_of(shares_of(of.second), waits); });
 }
 
 bool NodeShare::spill(Haste after, const std::function<bool(const InRing&)>& of) {

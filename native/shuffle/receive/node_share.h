@@ -21,7 +21,7 @@ namespace faro::shuffle {
 /// Threads: the worker, except where said.
 class NodeShare {
  public:
-  /// `rings`: the worker's, by node and number. All outlive it.
+  /// `rings`: the worker's, by node, of each its shares last (ReceiveSide::rings_of). All outlive it.
   NodeShare(const WorkerContext& worker, NodeEnd& end, Operation& operation,
             std::map<uint32_t, std::vector<InRing>>& rings, Dispatch& dispatch,
             ReceivedFrames& frames, Spill& spill)
@@ -67,6 +67,7 @@ class NodeShare {
   static bool is_of_stream(const NodeStream& stream, std::span<const std::byte> open) noexcept;
   static const Binding* binding(const InRing& ring, const NodeReader& reader) noexcept;
   const Inbox* inbox_of(const NodeStream& stream) noexcept;
+  std::span<InRing> shares_of(std::vector<InRing>& rings) const noexcept;
   InRing* in_ring(const NodeStream& stream) noexcept;
   bool may_spill(const NodeStream& stream, Haste after);
   bool may_spill_for_any(const NodeStream& stream, Haste after);

@@ -33,7 +33,9 @@ std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
   const session::Node& peer = membership.nodes()[node];
   const ring::Layout layout = membership.incoming_layout(node);
   const uint32_t first_ready = membership.first_ready(node, worker_.local_index);
-  std::vector<InRing> rings(size_t{peer.worker_count} * layout.rings_per_lane);
+  const uint32_t own = worker_.settings.lanes_end_at_workers() ? layout.rings_of_receiver() : 0;
+  const uint32_t shares = at_node_ ? layout.rings_of_receiver() : 0;
+  std::vector<InRing> rings(size_t{own} + shares);
   // All that can fail comes first.
   ring_count_ += rings.size();
   backlog_.reserve(ring_count_ * 2);
@@ -43,15 +45,12 @@ std::span<InRing> ReceiveSide::rings_of(uint32_t node) {
   for (uint32_t group = first_ready / kPerGroup; group < groups; ++group)
     ring_by_ready_[group] = std::make_unique<RingGroup>();
   std::vector<InRing>& added = rings_.emplace(node, std::move(rings)).first->second;
-  for (uint32_t remote = 0; remote < peer.worker_count; ++remote) {
-    for (uint32_t k = 0; k < layout.rings_per_lane; ++k) {
-      const uint32_t index = remote * layout.rings_per_lane + k;
-      InRing& ring = added[index];
-      ring.sender = peer.first_worker + remote;
-      ring.sender_node = node;
-      const uint32_t number = first_ready + index;
-      (*ring_by_ready_[number / kPerGroup])[number % kPerGroup] = &ring;
-    }
+  for (uint32_t i = 0; i < added.size(); ++i) {
+    const uint32_t index = i % layout.rings_of_receiver();
+    added[i].sender = peer.first_worker + index / layout.rings_per_lane;
+    added[i].sender_node = node;
+    const uint32_t number = first_ready + index;
+    if (i < own) (*ring_by_ready_[number / kPerGroup])[number % kPerGroup] = &added[i];
   }
   return added;
 }
@@ -163,8 +162,7 @@ bool ReceiveSide::spill_blocked(Haste after) {
     return (at_node_ || inbox.active() != nullptr) && spill_.may_be_urgent(inbox);
   };
   if (after == Haste::at_once && !inboxes_.any(may_be)) return false;
-  if (at_node_) return at_node_->spill(after, [](const InRing&) { return true; });
-  bool spilled = false;
+  bool spilled = at_node_ && at_node_->spill(after, [](const InRing&) { return true; });
   for (auto& [node, rings] : rings_) {
     for (InRing& ring : rings) {
       if (ring.blocks_sender()) spilled |= spill_.spill(ring, after);
@@ -175,8 +173,7 @@ bool ReceiveSide::spill_blocked(Haste after) {
 
 bool ReceiveSide::spill_own() {
   const auto is_own = [this](const InRing& ring) { return ring.sender == worker_.number; };
-  if (at_node_) return at_node_->spill(Haste::late, is_own);
-  bool spilled = false;
+  bool spilled = at_node_ && at_node_->spill(Haste::late, is_own);
   for (InRing& ring : rings_of(worker_.membership.node())) {
     if (ring.sender != worker_.number) continue;
     spilled |= spill_.spill(ring, Haste::late);

@@ -52,7 +52,8 @@ class ReceiveSide {
   /// Spills the rings by which the worker sends to itself.
   bool spill_own();
 
-  /// The rings from a node's workers to this one, by sender and number. Made by the first call; LinkLanes binds them.
+  /// The rings from a node's workers to this one, by sender and number, and behind them its shares in those that end at the node. Made by
+  /// the first call; LinkLanes binds them.
   /// Throws: std::bad_alloc.
   std::span<InRing> rings_of(uint32_t node);
   /// Whether they are made.
@@ -83,7 +84,7 @@ class ReceiveSide {
 
   const WorkerContext& worker_;
   ring::ReadySet& ready_;
-  std::map<uint32_t, std::vector<InRing>> rings_;  // by node: sender on it * rings_per_lane + k
+  std::map<uint32_t, std::vector<InRing>> rings_;                         // by node: as rings_of
   using RingGroup = std::array<InRing*, ring::ReadySet::kRingsPerGroup>;  // null: none
   std::vector<std::unique_ptr<RingGroup>> ring_by_ready_;  // by group of ready numbers; null: none
   size_t ring_count_ = 0;

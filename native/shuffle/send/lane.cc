@@ -34,8 +34,8 @@ Outcome Destination::fail_by_claim() {
                          stage.shuffle.worker().number, lane.open_->receiver);
 }
 
-Lane::Lane(Lanes& lanes, uint32_t receiver) noexcept
-    : lanes_(lanes), counters_(&lanes.unlinked_), receiver_(receiver) {}
+Lane::Lane(Lanes& lanes, uint32_t receiver, bool is_to_node) noexcept
+    : lanes_(lanes), counters_(&lanes.unlinked_), receiver_(receiver), is_to_node_(is_to_node) {}
 
 uint32_t Lane::payload_limit() const noexcept {
   return lanes_.frame_limit() - static_cast<uint32_t>(sizeof(FrameHeader));

@@ -101,7 +101,7 @@ struct WholeFrame {
 class Lane {
  public:
   /// `receiver`: number of the worker where it ends, or of the first one of the node.
-  Lane(Lanes& lanes, uint32_t receiver) noexcept;
+  Lane(Lanes& lanes, uint32_t receiver, bool is_to_node) noexcept;
 
   /// From now on its ring is that of its link's transport. `held`: DataLink::held of the link.
   void bind(transport::Outgoing& ring, const std::atomic<bool>& held) noexcept {
@@ -201,6 +201,7 @@ class Lane {
   const std::atomic<bool>* held_ = nullptr;
   counters::OutgoingCounters* counters_;
   const uint32_t receiver_;
+  const bool is_to_node_;
   bool is_listed_ = false;                    // in the list of lanes to flush
   Destination* open_ = nullptr;               // whose frame is open; null: none is
   std::byte* begin_ = nullptr;                // of the open frame

@@ -19,8 +19,11 @@ std::span<Lane> Lanes::to_node(uint32_t node) {
   const uint32_t count = rings.receiver_ends * rings.rings_per_lane;
   std::vector<Lane> lanes;
   lanes.reserve(count);
-  for (uint32_t i = 0; i < count; ++i)
-    lanes.emplace_back(*this, peer.first_worker + i / rings.rings_per_lane);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t end = i / rings.rings_per_lane;
+    const bool is_at_node = session::is_node_end(worker_.settings, rings, end);
+    lanes.emplace_back(*this, peer.first_worker + (is_at_node ? 0 : end), is_at_node);
+  }
   listed_.reserve(count_ + count);
   const auto made = lanes_.emplace(node, std::move(lanes)).first;
   count_ += count;
@@ -35,11 +38,16 @@ void Lanes::forget(uint32_t node) noexcept {
   lanes_.erase(node);
 }
 
-Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage) {
+bool Lanes::end_at_node(Delivery delivery) const noexcept {
+  return delivery != Delivery::worker || !worker_.settings.lanes_end_at_workers();
+}
+
+Lane& Lanes::to(uint32_t receiver_worker, uint32_t stage, Delivery delivery) {
   const uint32_t node = worker_.queries.node_of_worker(receiver_worker);
-  const auto rings_per_lane = static_cast<uint32_t>(worker_.settings.rings_per_lane);
-  const uint32_t end = worker_.settings.lanes_end_at_nodes() ? 0 : index_on_node(receiver_worker);
-  return to_node(node)[size_t{end} * rings_per_lane + stage % rings_per_lane];
+  const ring::Layout rings = worker_.membership.outgoing_layout(node);
+  const uint32_t end =
+      end_at_node(delivery) ? rings.receiver_ends - 1 : index_on_node(receiver_worker);
+  return to_node(node)[size_t{end} * rings.rings_per_lane + stage % rings.rings_per_lane];
 }
 
 uint32_t Lanes::index_on_node(uint32_t worker) const {
@@ -48,8 +56,8 @@ uint32_t Lanes::index_on_node(uint32_t worker) const {
 }
 
 // NodeStreams takes it apart again.
-uint16_t Lanes::stream_to(uint32_t receiver_worker, uint16_t slot) const {
-  if (!worker_.settings.lanes_end_at_nodes()) return slot;
+uint16_t Lanes::stream_to(uint32_t receiver_worker, uint16_t slot, Delivery delivery) const {
+  if (!end_at_node(delivery)) return slot;
   const uint32_t node = worker_.queries.node_of_worker(receiver_worker);
   const uint32_t workers = worker_.membership.nodes()[node].worker_count;
   return static_cast<uint16_t>(slot * workers + index_on_node(receiver_worker));
@@ -67,8 +75,8 @@ std::string Lanes::open_fields(Delivery delivery,
   return {reinterpret_cast<const char*>(fields.data()), fields.size()};
 }
 
-bool Lanes::are_shared(const LogicalReceivers& receivers) const {
-  if (!worker_.settings.lanes_end_at_nodes()) return false;
+bool Lanes::are_shared(const LogicalReceivers& receivers, Delivery delivery) const {
+  if (!end_at_node(delivery)) return false;
   std::vector<bool> seen(worker_.membership.nodes().size());
   for (uint32_t receiver = 0; receiver < receivers.count(); ++receiver) {
     const uint32_t node = worker_.queries.node_of_worker(receivers.workers(receiver).front());
@@ -79,7 +87,7 @@ bool Lanes::are_shared(const LogicalReceivers& receivers) const {
 }
 
 bool Lanes::is_to_own(const Lane& lane) const {
-  if (!worker_.settings.lanes_end_at_nodes()) return lane.receiver_ == worker_.number;
+  if (!lane.is_to_node_) return lane.receiver_ == worker_.number;
   return worker_.queries.node_of_worker(lane.receiver_) == worker_.membership.node();
 }
 

@@ -27,12 +27,12 @@ class Lanes {
   Lanes& operator=(const Lanes&) = delete;
 
   const WorkerContext& worker() const noexcept { return worker_; }
-  /// The lane to a worker that this stage uses.
-  Lane& to(uint32_t receiver_worker, uint32_t stage);
+  /// The lane to a worker, or to its node, that a stage with this delivery uses.
+  Lane& to(uint32_t receiver_worker, uint32_t stage, Delivery delivery);
   /// The number by which the shuffle in a slot of this worker is known in that lane.
-  uint16_t stream_to(uint32_t receiver_worker, uint16_t slot) const;
+  uint16_t stream_to(uint32_t receiver_worker, uint16_t slot, Delivery delivery) const;
   /// Whether two receivers are reached by one lane.
-  bool are_shared(const LogicalReceivers& receivers) const;
+  bool are_shared(const LogicalReceivers& receivers, Delivery delivery) const;
   /// The fields of an OPEN to workers of one node.
   std::string open_fields(Delivery delivery, std::span<const uint32_t> receiver_workers) const;
   /// The lanes to a node, by receiving end and number. Made by the first call; LinkLanes binds them. Throws:
@@ -78,6 +78,8 @@ class Lanes {
 
   /// The largest frame of a single row: alike for all lanes, though the rings of some are larger, as a row may go to several.
   uint32_t frame_limit() const noexcept { return wire::frame_limit(worker_.settings.ring_bytes); }
+  /// Whether rows of such a stage go over lanes to nodes.
+  bool end_at_node(Delivery delivery) const noexcept;
   /// Which of its node's workers that is.
   uint32_t index_on_node(uint32_t worker) const;
   bool is_to_own(const Lane& lane) const;

@@ -43,7 +43,7 @@ StageSender::StageSender(ShuffleContext& shuffle, WaitLoop& wait_loop, Lanes& la
       targets_(shuffle, lanes, stage_, std::move(blocks)),
       claimed_(wait_loop, lanes),
       many_(*this, shuffle, side_),
-      share_lanes_(lanes.are_shared(shuffle.receivers())),
+      share_lanes_(lanes.are_shared(shuffle.receivers(), shuffle.spec().delivery)),
       everyone_(targets_.count()),
       named_(targets_.count()) {
   std::iota(everyone_.begin(), everyone_.end(), 0u);

@@ -27,9 +27,10 @@ Targets::Targets(ShuffleContext& shuffle, Lanes& lanes, SentStage& stage, GroupB
   receivers_.reserve(receiver_count);
   for (uint32_t r = 0; r < receiver_count; ++r) {
     const std::span<const uint32_t> workers = receivers.workers(r);
-    receivers_.emplace_back(stage, lanes.to(workers.front(), spec.stage), workers,
-                            lanes.stream_to(workers.front(), stage.slot), shuffle.counts().sent(r),
-                            cursors_[cursor_of[r]], frame_rows_[cursor_of[r]]);
+    receivers_.emplace_back(stage, lanes.to(workers.front(), spec.stage, spec.delivery), workers,
+                            lanes.stream_to(workers.front(), stage.slot, spec.delivery),
+                            shuffle.counts().sent(r), cursors_[cursor_of[r]],
+                            frame_rows_[cursor_of[r]]);
   }
   targets_.reserve(group_count > 0 ? group_count : receiver_count);
   if (group_count > 0) {

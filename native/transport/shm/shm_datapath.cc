@@ -106,12 +106,13 @@ ShmLink::ShmLink(Parts parts)
   const ring::Layout& out = parts_.outgoing->rings();
   const ring::Layout& in = parts_.incoming->rings();
   const std::span<ring::DoorbellLine* const> doorbells(parts_.peer_doorbells);
-  const bool end_at_workers = out.receiver_ends == doorbells.size();
-  assert(doorbells.size() == in.sender_workers && (end_at_workers || out.receiver_ends == 1));
+  // Ends are workers, the node, or all workers and then the node.
+  const size_t workers = out.receiver_ends >= doorbells.size() ? doorbells.size() : 0;
+  assert(doorbells.size() == in.sender_workers && out.receiver_ends <= doorbells.size() + 1);
   for (uint32_t ring = 0; ring < out.ring_count(); ++ring) {
+    const uint32_t end = out.receiver_of(ring);
     outgoing_.emplace_back(*parts_.outgoing, ring,
-                           end_at_workers ? doorbells.subspan(out.receiver_of(ring), 1) : doorbells,
-                           state_);
+                           end < workers ? doorbells.subspan(end, 1) : doorbells, state_);
   }
   for (uint32_t ring = 0; ring < in.ring_count(); ++ring) {
     incoming_.emplace_back(*parts_.incoming, ring, parts_.peer_doorbells[in.sender_of(ring)],

@@ -43,12 +43,15 @@ class PathMap {
   }
   uint32_t of_incoming(uint32_t ring) const noexcept {
     const uint32_t sender = incoming_.sender_of(ring);
-    return of_workers(ends_at_node() ? sender : incoming_.receiver_of(ring), sender);
+    return of_workers(ends_at_node(ring) ? sender : incoming_.receiver_of(ring), sender);
   }
 
  private:
   /// No worker has the read positions for itself: they go by the path of the sender's number.
-  bool ends_at_node() const noexcept { return incoming_.receiver_ends != outgoing_.sender_workers; }
+  bool ends_at_node(uint32_t ring) const noexcept {
+    const uint32_t workers = outgoing_.sender_workers;
+    return incoming_.receiver_ends < workers || incoming_.receiver_of(ring) == workers;
+  }
   uint32_t of_workers(uint32_t own, uint32_t peers) const noexcept {
     if (sharing_ == Sharing::link) return 0;
     return sharing_ == Sharing::worker ? own : own * incoming_.sender_workers + peers;

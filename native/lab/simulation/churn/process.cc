@@ -301,13 +301,14 @@ uint64_t memory_for_links(const base::Settings& settings, uint32_t links) {
   ring::Layout rings = session::rings_between(settings, 0, 0);
   rings.ring_bytes = static_cast<uint32_t>(settings.ring_bytes);
   const uint64_t workers = rings.sender_workers;
-  const uint64_t lanes = workers * workers * rings.rings_per_lane *
+  const uint32_t counted = session::counted_rings_per_lane(settings);
+  const uint64_t lanes = workers * workers * counted *
                          (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
   counters::Shape shape;
   shape.cluster = settings.cluster_id;
   shape.node = static_cast<uint32_t>(settings.node);
   shape.workers_per_node = settings.workers_per_node;
-  shape.rings_per_lane = rings.rings_per_lane;
+  shape.rings_per_lane = counted;
   const uint64_t state = session::lane_state_bytes(settings, rings, rings);
   const auto groups =
       static_cast<uint32_t>(settings.workers_per_node.size() *

@@ -13,7 +13,7 @@ public enum Delivery {
    * in order within a batch alone. A worker that sleeps, computes or makes no call keeps no other
    * of its node waiting; rows of one key may be handed out to several. Its end of stream says that
    * every sender has finished and that each row was handed out, to some worker of its node. Needs
-   * {@code lane.ends = node}.
+   * {@code lane.ends} = node or both.
    */
   NODE,
   /**
@@ -21,7 +21,8 @@ public enum Delivery {
    * in the order in which a sender has sent it. A row travels once to each node, whose workers read
    * it where it lies. What a worker does not take is moved to overflow after the drain delay, in
    * one copy for all who have not read it. A worker that stops or closes the shuffle reads no more;
-   * senders stop when all listed workers have. Has no groups. Needs {@code lane.ends = node}.
+   * senders stop when all listed workers have. Has no groups. Needs {@code lane.ends} =
+   * node or both.
    */
   REPLICATE;
 
