@@ -32,7 +32,7 @@ uint64_t lane_state_bytes(const base::Settings& settings, const ring::Layout& ou
                           const ring::Layout& incoming) {
   const uint64_t workers = outgoing.sender_workers;
   const uint64_t tables = workers * groups_of(incoming) * ring::ReadySet::kRingsPerGroup;
-  // Of each sender a worker has rings of its own, a share in those that end at the node, or both.
+  // For each sender a worker has rings of its own, a share in those that end at the node, or both.
   const uint64_t from_sender = workers * incoming.rings_of_receiver();
   const uint64_t own = settings.lanes_end_at_workers() ? from_sender : 0;
   const uint64_t shares = settings.lanes_end_at_nodes() ? from_sender : 0;

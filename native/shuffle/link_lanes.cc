@@ -129,7 +129,7 @@ void LinkLanes::bind(uint32_t node, const std::shared_ptr<transport::DataLink>& 
     if (is_share && at_node != nullptr) {
       ring.transport = &at_node->share(index, worker_.local_index);
     } else {
-      // Of an absent link any ring is as good as another.
+      // Any ring of an absent link is as good as another.
       ring.transport = &link->incoming(
           in.ring(index / in.rings_per_lane, is_share ? 0 : worker_.local_index, k));
     }

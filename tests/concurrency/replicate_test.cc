@@ -291,6 +291,36 @@ TEST_P(Replicate, rows_of_each_sender_can_be_taken_alone_and_merged) {
   });
 }
 
+// They are of one query, and between the same workers.
+TEST_P(Replicate, stages_with_each_delivery_run_beside_each_other) {
+  constexpr uint64_t kRows = 5'000;
+  open_nodes(2, "2,3");
+  const QueryId id = session().begin_query();
+  std::atomic<uint64_t> of_nodes{0};
+  cluster_->run_workers([&](uint32_t me) {
+    std::vector<Shuffle> stages;
+    for (uint32_t stage = 0; stage < 3; ++stage) {
+      ShuffleSpec opened = spec(id, stage, 8);
+      opened.delivery = static_cast<Delivery>(stage);
+      stages.push_back(open_shuffle(worker(me), opened));
+    }
+    for (uint64_t row = 0; row < kRows; ++row) {
+      for (Shuffle& stage : stages) {
+        const uint32_t receivers[] = {5, 2, 1};
+        const auto to = static_cast<uint32_t>(row % receivers[stage.spec().stage]);
+        ASSERT_EQ(stage.sender<uint64_t>()->send(to, row), Outcome::done);
+      }
+    }
+    for (Shuffle& stage : stages) ASSERT_EQ(stage.sender()->finish(), Outcome::done);
+    EXPECT_EQ(take_rows(stages[0]), kRows);
+    of_nodes += take_rows(stages[1]);
+    EXPECT_EQ(take_in_order(stages[2]), 5 * kRows);
+    for (uint32_t stage = 0; stage < 2; ++stage) stages[stage].close();
+    close_and_end(stages[2], me, id);
+  });
+  EXPECT_EQ(of_nodes, 5 * kRows);
+}
+
 TEST_P(Replicate, workers_that_differ_in_delivery_fail_the_query_by_both) {
   open_nodes(2, "1,2");
   const QueryId id = session().begin_query();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <algorithm>
 
 #include <cstring>
 #include <future>
@@ -96,7 +97,7 @@ Status ConnectedPair::prepare(int number, const PairShape& shape) {
     side.ready_sets.push_back(std::make_unique<ring::ReadySet>(groups));
     side.workers.push_back({side.ready_sets.back().get(), &side.doorbells.line(w)});
   }
-  side.ready_groups.resize(worker_count);
+  side.ready_groups.resize(std::max(worker_count, incoming.receiver_ends));
   if (incoming.receiver_ends != worker_count) {
     for (const transport::WorkerEnd& worker : side.workers)
       side.all_doorbells.push_back(worker.doorbell);

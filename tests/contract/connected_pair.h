@@ -39,8 +39,7 @@ class ConnectedPair final : public TransportPair {
 
   transport::DataLink& link(int side) override { return *sides_[side].link; }
   ring::ReadySet& ready_set(int side, uint32_t end) override {
-    const transport::ReceivingEnd* const node = sides_[side].context.node_end;
-    return node != nullptr ? *node->ready : *sides_[side].ready_sets[end];
+    return *sides_[side].context.end(end).ready;
   }
   ring::DoorbellLine& doorbell(int side, uint32_t worker) override {
     return sides_[side].doorbells.line(worker);

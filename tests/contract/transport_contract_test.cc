@@ -481,6 +481,8 @@ TEST_P(TransportContract, a_transfer_marks_its_ring_and_only_that_in_its_receive
 
 // Rings that end at nodes of 2 and 4 workers: any of these may take from them.
 constexpr PairShape kToNodes{.forth = {2, 1, 2, kRing}, .back = {4, 1, 2, kRing}};
+// And those of workers beside them.
+constexpr PairShape kToBoth{.forth = {2, 5, 2, kRing}, .back = {4, 3, 2, kRing}};
 
 TEST_P(TransportContract,
        a_transfer_to_a_node_marks_its_ring_there_and_wakes_one_worker_that_sleeps) {
@@ -511,25 +513,47 @@ TEST_P(TransportContract,
     EXPECT_GT(woken[w], 0) << "worker " << w << " is never rung";
 }
 
+TEST_P(TransportContract, a_transfer_to_a_node_marks_nothing_of_its_workers_nor_the_other_way) {
+  if (!GetParam().no_inside_because.empty()) GTEST_SKIP() << GetParam().no_inside_because;
+  if (!GetParam().no_nodes_because.empty()) GTEST_SKIP() << GetParam().no_nodes_because;
+  open(kToBoth);
+  const ring::Layout& forth = kToBoth.forth;
+  for (uint32_t r = 0; r < forth.ring_count(); ++r) {
+    FrameSequence sent(r, 64);
+    ASSERT_TRUE(sent.try_send(outgoing(r)));
+    outgoing(r).post();
+    const uint32_t to = forth.receiver_of(r);
+    ASSERT_TRUE(pump_until([&] { return pair_->ready_set(1, to).any(); })) << "ring " << r;
+    for (uint32_t end = 0; end < forth.receiver_ends; ++end) {
+      std::vector<uint32_t> marked;
+      pair_->ready_set(1, end).take([&](uint32_t number) { marked.push_back(number); });
+      const std::vector<uint32_t> expected{pair_->first_ready(1, to) + forth.index_at_receiver(r)};
+      EXPECT_EQ(marked, end == to ? expected : std::vector<uint32_t>()) << "ring " << r;
+    }
+  }
+}
+
 TEST_P(TransportContract, frames_to_nodes_arrive_both_ways_and_their_room_comes_back) {
   if (!GetParam().no_nodes_because.empty()) GTEST_SKIP() << GetParam().no_nodes_because;
-  open(kToNodes);
-  for (const int from : {0, 1}) {
-    const ring::Layout& rings = from == 0 ? kToNodes.forth : kToNodes.back;
-    for (uint32_t r = 0; r < rings.ring_count(); ++r) {
-      SCOPED_TRACE(r);
-      transport::Outgoing& out = pair_->link(from).outgoing(r);
-      transport::Incoming& in = pair_->link(1 - from).incoming(r);
-      FrameSequence sent(r, 512);
-      FrameSequence received(r, 512);
-      while (received.count() < 40) {  // several times what a ring holds
-        ASSERT_TRUE(pump_until([&] { return sent.try_send(out); }));
-        out.post();
-        FrameView view;
-        ASSERT_EQ(receive(in, view), Next::frame);
-        EXPECT_EQ(received.check(view), "");
-        in.release(view.token);
-        in.flush_releases();
+  for (const PairShape& shape : {kToNodes, kToBoth}) {
+    open(shape);
+    for (const int from : {0, 1}) {
+      const ring::Layout& rings = from == 0 ? shape.forth : shape.back;
+      for (uint32_t r = 0; r < rings.ring_count(); ++r) {
+        SCOPED_TRACE(r);
+        transport::Outgoing& out = pair_->link(from).outgoing(r);
+        transport::Incoming& in = pair_->link(1 - from).incoming(r);
+        FrameSequence sent(r, 512);
+        FrameSequence received(r, 512);
+        while (received.count() < 40) {  // several times what a ring holds
+          ASSERT_TRUE(pump_until([&] { return sent.try_send(out); }));
+          out.post();
+          FrameView view;
+          ASSERT_EQ(receive(in, view), Next::frame);
+          EXPECT_EQ(received.check(view), "");
+          in.release(view.token);
+          in.flush_releases();
+        }
       }
     }
   }

@@ -26,7 +26,7 @@ namespace faro::test {
 inline constexpr base::Nanoseconds kLimit = 30'000'000'000;
 
 /// Rings from side 0 to side 1, and back. The worker counts must fit each other: with other receiving ends than the other
-/// direction has senders, of which there is one then, rings end at the node.
+/// direction has senders the last one is the node.
 struct PairShape {
   ring::Layout forth;
   ring::Layout back;

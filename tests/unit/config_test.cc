@@ -76,7 +76,9 @@ TEST(Settings, where_lanes_end_is_refused_by_name_where_it_does_not_go) {
   };
   EXPECT_EQ(refused({}), "");
   EXPECT_EQ(refused({{"lane.ends", "node"}, {"verbs.queue_pairs", "worker"}}), "");
-  EXPECT_EQ(refused({{"lane.ends", "anywhere"}}), "lane.ends = anywhere is none of workers, node");
+  EXPECT_EQ(refused({{"lane.ends", "both"}}), "");
+  EXPECT_EQ(refused({{"lane.ends", "anywhere"}}),
+            "lane.ends = anywhere is none of workers, node, both");
   EXPECT_EQ(refused({{"lane.ends", "node"}, {"verbs.queue_pairs", "lane"}}),
             "verbs.queue_pairs = lane with lane.ends = node: a lane to a node has no lane in the "
             "opposite direction; choose link or worker");

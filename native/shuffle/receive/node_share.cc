@@ -31,7 +31,7 @@ uint16_t free_slot(InRing& ring) {
 
 }  // namespace
 
-// Of the rings of one node.
+// The shares among a worker's rings of one node.
 std::span<InRing> NodeShare::shares_of(std::vector<InRing>& rings) const noexcept {
   const size_t own = worker_.settings.lanes_end_at_workers() ? rings.size() / 2 : 0;
   return std::span(rings).subspan(own);
