@@ -281,6 +281,21 @@ void write_frames(const Corpus& corpus) {
   corpus.add("formats", format);
 }
 
+// The same moves, but that a ring is one of four and a shuffle has a delivery. The lists are another's (1), so nothing is drawn for
+// them.
+void write_node_frames(const Corpus& corpus) {
+  for (const uint8_t delivery : {1, 2}) {
+    Seed rows;
+    // OPEN by a ring to the node: slot 0, rows of 8 bytes, fields for both workers.
+    rows.moves({1, 2, 0, 0, 0, 0, 0, 1, 1, 0, 1, delivery});
+    rows.moves({1, 2, 0, 3, 3, 1});               // 3 rows of 8 bytes
+    rows.moves({1, 2, 0, 2, 3});                  // FINISH, 3
+    rows.moves({0, 0, 0, 0, 0, 1, 0, delivery});  // opens the shuffle
+    rows.moves({0, 2, 0, 0, 2, 0, 0, 5, 0});      // polls, twice, releases
+    corpus.add(delivery == 1 ? "rows_for_any" : "rows_for_each", rows);
+  }
+}
+
 void write_channels(const Corpus& corpus) {
   // 0: the network, 1: the peer, 2: the poller, each with what it does at which channel.
   const auto accepted = [] { return Seed().moves({0, 0, 0, 2, 0, 3}); };
@@ -440,6 +455,7 @@ int main(int argc, char** argv) {
   write_queries({folder, "query"});
   write_rings({folder, "ring"});
   write_frames({folder, "frame"});
+  write_node_frames({folder, "node_frame"});
   write_channels({folder, "channel"});
   write_shared_memory({folder, "shared_memory"});
   write_fd_passings({folder, "fd_passing"});
