@@ -320,6 +320,7 @@ Status NodeCore::close() {
   base::Each each;
   each.run([&] { queries_->close(left_); });
   alert_workers();
+  if (node_end_ != nullptr) node_end_->sweep_if_due();  // a worker may never look again
   membership_->peers().close();
   ready_watch_.stop();
   membership_->close();
