@@ -97,6 +97,7 @@ std::shared_ptr<Query> QueryTable::find(const QueryId& id) {
 std::shared_ptr<Query> QueryTable::hear(const QueryId& id, uint32_t from_node) {
   std::shared_ptr<TrackedQuery> query;
   change([&](Outbound& out) {
+    if (!closed_.ok()) return false;  // what comes is thrown away
     query = known_.hear(id, from_node, out);
     if (query == nullptr && from_node != context_.cluster.own()) {
       // Its rows are thrown away, so it must not end well. Each node that takes part is told, and
