@@ -66,7 +66,10 @@ bool Stage::take_batches() {
     const Outcome outcome = receiver_.receive(batch, Wait::none());
     if (outcome == Outcome::done && take_(batch)) continue;
     if (outcome == Outcome::would_wait || outcome == Outcome::holding) return taken > 0;
-    if (outcome == Outcome::failed) (void)part_.refuse(receiver_.status());
+    if (outcome == Outcome::failed) {
+      (void)part_.refuse(receiver_.status());
+      if (part_.is_alive()) return false;  // a call of another thread was refused
+    }
     has_ended_ = true;
     return true;
   }

@@ -669,5 +669,72 @@ TEST_F(AggregationTest, a_receiver_that_stops_gets_no_group_and_the_query_goes_o
   });
 }
 
+// The states that nobody wants are not sent again when FINISH is.
+TEST_F(AggregationTest, that_every_receiver_has_stopped_finishes_also_where_its_end_finds_no_room) {
+  open(small_rings({{"ring.per_lane", "1"}}));
+  const std::vector<uint32_t> senders{0};
+  const std::vector<uint32_t> receivers{1};
+  Worker& from = cluster_->worker(0);
+  Worker& to = cluster_->worker(1);
+  std::unique_ptr<Aggregated> added =
+      value_of(Aggregated::make(from, {query_, 0, senders, receivers, 4096}));
+  std::unique_ptr<Aggregated> taken = value_of(Aggregated::make(to, {query_, 0, senders, receivers}));
+  const ShuffleSpec same_ring{query_, 1, sizeof(uint64_t), senders, receivers};
+  Shuffle sent = value_of(from.open_shuffle(same_ring));
+  Shuffle received = value_of(to.open_shuffle(same_ring));
+  add_all(*added, 0, 1000, all_different);
+  EXPECT_EQ(taken->stop(), Outcome::done);
+  auto sender = value_of(sent.sender<uint64_t>());
+  while (sender.send(0, 1, Wait::none()) == Outcome::done) {
+  }
+  for (int call = 0; call < 3; ++call)
+    EXPECT_EQ(added->finish(Wait::none()), Outcome::would_wait) << added->status().to_string();
+  Batch batch;
+  const ShuffleReceiver receiver = value_of(received.receiver());
+  while (receiver.receive(batch, Wait::none()) == Outcome::done) {
+  }
+  EXPECT_EQ(added->finish(Wait::none()), Outcome::done) << added->status().to_string();
+  EXPECT_EQ(sender.finish(Wait::none()), Outcome::done);
+  EXPECT_EQ(receiver.receive(batch), Outcome::end_of_stream);
+  added.reset();
+  taken.reset();
+  sent.close();
+  received.close();
+  for (const uint32_t w : {0, 1}) cluster_->worker(w).release_ownership();
+  cluster_->run_workers([&](uint32_t w) {
+    EXPECT_EQ(cluster_->worker(w).end_query(query_), Outcome::done);
+  });
+}
+
+TEST_F(AggregationTest, a_call_of_another_thread_does_not_end_what_comes) {
+  open();
+  const std::vector<uint32_t> senders{0};
+  const std::vector<uint32_t> receivers{1};
+  std::unique_ptr<Aggregated> added =
+      value_of(Aggregated::make(cluster_->worker(0), {query_, 0, senders, receivers}));
+  std::unique_ptr<Aggregated> taken =
+      value_of(Aggregated::make(cluster_->worker(1), {query_, 0, senders, receivers}));
+  EXPECT_EQ(taken->finish(), Outcome::done);
+  std::span<const Aggregated::Group> groups;
+  std::thread([&] {
+    EXPECT_EQ(taken->next(groups, Wait::none()), Outcome::would_wait);
+    expect_error(taken->status(), Code::wrong_state, {"worker 1 belongs to another thread"});
+    EXPECT_EQ(taken->next(groups), Outcome::failed);
+  }).join();
+  add_all(*added, 0, 1000, all_different);
+  EXPECT_EQ(added->finish(), Outcome::done);
+  size_t count = 0;
+  Outcome outcome;
+  while ((outcome = taken->next(groups)) == Outcome::done) count += groups.size();
+  EXPECT_EQ(outcome, Outcome::end_of_stream);
+  EXPECT_EQ(count, 1000u);
+  added.reset();
+  taken.reset();
+  for (const uint32_t w : {0, 1}) cluster_->worker(w).release_ownership();
+  cluster_->run_workers([&](uint32_t w) {
+    EXPECT_EQ(cluster_->worker(w).end_query(query_), Outcome::done);
+  });
+}
+
 }  // namespace
 }  // namespace faro::test

@@ -186,14 +186,12 @@ class Aggregation {
     const auto attempt = [this] {
       const Outcome flushed = before_->flush();
       if (flushed != Outcome::done && flushed != Outcome::stopped) return flushed;
+      before_->clear();  // nothing is sent any more once finish has begun
       return sender_.finish(Wait::none());
     };
     const Outcome outcome = part_->wait(attempt, wait);
     if (outcome == Outcome::failed) return failed();
-    if (outcome == Outcome::done) {
-      has_finished_ = true;
-      before_->clear();
-    }
+    has_finished_ = outcome == Outcome::done;
     return outcome;
   }
 

@@ -65,6 +65,7 @@ class PreAggregation {
   }
   void clear() noexcept {
     table_.let_go();
+    sent_ = 0;
     is_sending_ = false;
   }
 
