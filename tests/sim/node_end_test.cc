@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "shuffle/receive/node_stream.h"
 #include "sim/cluster.h"
 #include "sim/node_lanes_run.h"
 #include "sim/seeds.h"
@@ -74,6 +75,24 @@ TEST(NodeLanesRuns, nobody_misses_what_others_did_in_its_place) {
 }
 
 // The rows for worker 1 fill the ring several times before those for worker 2 come. Worker 1 makes no call until worker 2 has all.
+// A look for what is still to be moved costs as much as lies in the ring, however much was moved before.
+TEST(NodeStreams, what_was_moved_is_not_looked_at_again) {
+  shuffle::NodeStream stream;
+  EXPECT_EQ(stream.first_in_ring(), nullptr);
+  std::array<shuffle::NodeFrame, 6> frames;
+  for (shuffle::NodeFrame& frame : frames) {
+    frame.view.header.kind = wire::FrameKind::data;
+    stream.append(&frame);
+  }
+  frames.back().view.header.kind = wire::FrameKind::finish;
+  EXPECT_EQ(stream.first_in_ring(), &frames[0]);
+  for (const size_t moved : {0, 1, 2, 5}) frames[moved].is_moved = true;
+  frames[1].is_moved = false;  // behind the last that was moved: nobody gets there
+  EXPECT_EQ(stream.first_in_ring(), &frames[3]);
+  for (const size_t moved : {3, 4}) frames[moved].is_moved = true;
+  EXPECT_EQ(stream.first_in_ring(), nullptr);
+}
+
 TEST_F(NodeEndTest, a_worker_that_makes_no_call_keeps_no_other_of_its_node_waiting) {
   constexpr uint64_t kRows = 5 * kRing / 8;
   ASSERT_TRUE(cluster_.open_sessions().ok()) << cluster_.world().report();

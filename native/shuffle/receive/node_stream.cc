@@ -11,6 +11,18 @@ bool NodeStream::has_readers() const noexcept {
   return !std::ranges::all_of(readers, &NodeReader::has_left);
 }
 
+NodeFrame* NodeStream::first_in_ring() const noexcept {
+  NodeFrame* found = nullptr;
+  for (NodeFrame* frame = last; frame != nullptr; frame = frame->before) {
+    if (frame->is_in_ring()) {
+      found = frame;
+    } else if (frame->has_rows()) {
+      break;
+    }
+  }
+  return found;
+}
+
 void NodeStream::append(NodeFrame* frame) noexcept {
   frame->before = last;
   frame->next = nullptr;

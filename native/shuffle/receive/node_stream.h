@@ -93,6 +93,9 @@ struct NodeStream {
     return is_for_any() && row_begin != nullptr && reader.next == row_begin ? nullptr : reader.next;
   }
   bool has_readers() const noexcept;
+  /// The oldest frame that lies in the ring; null: there is none. Rows are moved oldest first: those before it, which may be many,
+  /// were moved, and are not looked at.
+  NodeFrame* first_in_ring() const noexcept;
   void append(NodeFrame* frame) noexcept;
   /// Takes a frame out that no reader stands at.
   void remove(NodeFrame* frame) noexcept;

@@ -299,7 +299,7 @@ void NodeStreams::gave_back(NodeRing& ring) noexcept {
 bool NodeStreams::move(NodeStream& stream, const Move& move) {
   bool moved = false;
   NodeFrame* next = nullptr;
-  for (NodeFrame* frame = stream.first; frame != nullptr; frame = next) {
+  for (NodeFrame* frame = stream.first_in_ring(); frame != nullptr; frame = next) {
     next = frame->next;
     if (!frame->is_in_ring()) continue;
     std::unique_ptr<NodeFrame> kept(new (std::nothrow) NodeFrame);
