@@ -678,7 +678,8 @@ TEST_F(AggregationTest, that_every_receiver_has_stopped_finishes_also_where_its_
   Worker& to = cluster_->worker(1);
   std::unique_ptr<Aggregated> added =
       value_of(Aggregated::make(from, {query_, 0, senders, receivers, 4096}));
-  std::unique_ptr<Aggregated> taken = value_of(Aggregated::make(to, {query_, 0, senders, receivers}));
+  std::unique_ptr<Aggregated> taken =
+      value_of(Aggregated::make(to, {query_, 0, senders, receivers}));
   const ShuffleSpec same_ring{query_, 1, sizeof(uint64_t), senders, receivers};
   Shuffle sent = value_of(from.open_shuffle(same_ring));
   Shuffle received = value_of(to.open_shuffle(same_ring));
@@ -701,9 +702,8 @@ TEST_F(AggregationTest, that_every_receiver_has_stopped_finishes_also_where_its_
   sent.close();
   received.close();
   for (const uint32_t w : {0, 1}) cluster_->worker(w).release_ownership();
-  cluster_->run_workers([&](uint32_t w) {
-    EXPECT_EQ(cluster_->worker(w).end_query(query_), Outcome::done);
-  });
+  cluster_->run_workers(
+      [&](uint32_t w) { EXPECT_EQ(cluster_->worker(w).end_query(query_), Outcome::done); });
 }
 
 TEST_F(AggregationTest, a_call_of_another_thread_does_not_end_what_comes) {
@@ -731,9 +731,8 @@ TEST_F(AggregationTest, a_call_of_another_thread_does_not_end_what_comes) {
   added.reset();
   taken.reset();
   for (const uint32_t w : {0, 1}) cluster_->worker(w).release_ownership();
-  cluster_->run_workers([&](uint32_t w) {
-    EXPECT_EQ(cluster_->worker(w).end_query(query_), Outcome::done);
-  });
+  cluster_->run_workers(
+      [&](uint32_t w) { EXPECT_EQ(cluster_->worker(w).end_query(query_), Outcome::done); });
 }
 
 }  // namespace
