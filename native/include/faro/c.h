@@ -831,7 +831,8 @@ faro_outcome faro_receiver_receive(faro_shuffle* shuffle, faro_batch* batch, int
                                    faro_rows* rows);
 /* Takes the next rows of one sender, an index in the senders of the spec, into `batch`, after
  * releasing what it held. It answers as faro_receiver_receive does, but end_of_stream when that
- * sender has finished. */
+ * sender has finished, and failed with delivery to nodes: any worker of the node takes the rows of
+ * a sender then. */
 faro_outcome faro_receiver_receive_from(faro_shuffle* shuffle, uint32_t sender, faro_batch* batch,
                                         int64_t wait_ns, faro_rows* rows);
 /* Gives memory for `bytes` bytes, at a multiple of 64, or null; `room`: how many there are. It does

@@ -49,8 +49,8 @@ class ShuffleReceiver {
 
   /// Takes the next rows of one sender, given by its index in ShuffleSpec::senders, after releasing
   /// what `batch` held. It answers as receive() does, but end_of_stream when that sender has
-  /// finished, and `failed` also if there is no such sender. MergingReceiver merges sorted
-  /// streams.
+  /// finished, and `failed` also if there is no such sender, and with Delivery::node, where any
+  /// worker of the node takes the rows of a sender. MergingReceiver merges sorted streams.
   Outcome receive_from(uint32_t sender, Batch& batch, Wait wait = Wait::forever()) const;
 
   /// Gives memory for `bytes` bytes, at an address that is a multiple of kRowAlignment, or null.

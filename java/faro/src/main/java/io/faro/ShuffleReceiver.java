@@ -75,7 +75,9 @@ public final class ShuffleReceiver {
    * END_OF_STREAM when that sender has finished. It is for rows that have to be kept apart by
    * sender. To merge objects that come in order, use {@link #merge}.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no such sender
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no such sender; {@link
+   *     Code#WRONG_STATE} with {@link Delivery#NODE}, where any worker of the node takes the rows
+   *     of a sender
    */
   @CheckReturnValue
   public Outcome receiveFrom(int sender, Batch batch) throws InterruptedException {
