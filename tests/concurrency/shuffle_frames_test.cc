@@ -264,22 +264,22 @@ TEST_F(ShuffleFrames, that_open_with_a_required_field_that_nobody_knows_end_the_
 }
 
 // Its sender has the same memory. Worker 2 has the node's end sort it, and only then does its own worker take it.
-TEST_F(ShuffleFrames, that_open_another_query_than_when_they_came_end_the_link) {
-  ends_ = "node";
-  workers_ = "1,2";
-  transport_ = "shm";
-  SetUp();
-  Shuffle receiver = open_shuffle(worker(1), gather());
-  put({0, wire::FrameKind::open, 0, 0, 0, 0}, open_payload());
-  ASSERT_EQ(worker(2).wait_until([] { return false; }, Wait::none()), Outcome::would_wait);
-  const std::span<const std::byte> ring = link_->outgoing(0).memory();
-  const uint64_t counter = id_.counter + 1;
-  std::memcpy(const_cast<std::byte*>(ring.data()) + sizeof(wire::FrameHeader) +
-                  offsetof(wire::OpenPayload, query.counter),
-              &counter, sizeof counter);
-  Batch batch;
-  EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
-  expect_error(receiver.status(), Code::protocol_error, {"an OPEN that has changed in its ring"});
+TEST_F(ShuffleFrames, that_open_another_stage_than_when_they_came_end_the_link) {
+  for (const size_t changed :
+       {offsetof(wire::OpenPayload, query.counter), offsetof(wire::OpenPayload, stage)}) {
+    ends_ = "node";
+    workers_ = "1,2";
+    transport_ = "shm";
+    SetUp();
+    Shuffle receiver = open_shuffle(worker(1), gather());
+    put({0, wire::FrameKind::open, 0, 0, 0, 0}, open_payload());
+    ASSERT_EQ(worker(2).wait_until([] { return false; }, Wait::none()), Outcome::would_wait);
+    const std::span<const std::byte> ring = link_->outgoing(0).memory();
+    const_cast<std::byte*>(ring.data())[sizeof(wire::FrameHeader) + changed] ^= std::byte{1};
+    Batch batch;
+    EXPECT_EQ(receiver.receiver()->receive(batch), Outcome::failed);
+    expect_error(receiver.status(), Code::protocol_error, {"an OPEN that has changed in its ring"});
+  }
 }
 
 // What comes in the middle of a row would never be taken, nor what is behind it.

@@ -91,7 +91,7 @@ bool NodeShare::take_control(InRing& ring, NodeReader& reader, NodeFrame& frame)
 bool NodeShare::is_of_stream(const NodeStream& stream, std::span<const std::byte> open) noexcept {
   wire::OpenPayload payload;
   std::memcpy(&payload, open.data(), sizeof payload);
-  return to_id(payload.query) == stream.query->id;
+  return to_id(payload.query) == stream.query->id && payload.stage == stream.stage_number;
 }
 
 bool NodeShare::take_rows(InRing& ring, const NodeReader& reader, NodeFrame& frame,

@@ -66,6 +66,7 @@ struct NodeStream {
   uint64_t id = 0;  // of all that ended at this node
   Delivery delivery = Delivery::worker;
   std::shared_ptr<Query> query;
+  uint32_t stage_number = 0;
   std::shared_ptr<NodeStage> stage;  // null with Delivery::worker
   std::vector<NodeReader> readers;   // with addresses that stay
   std::list<NodeStream>::iterator place;

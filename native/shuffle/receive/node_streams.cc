@@ -78,6 +78,7 @@ bool NodeStreams::open(NodeRing& ring, const NodeFrame& frame) {
   made.id = ++opened_;
   made.delivery = static_cast<Delivery>(said.delivery);
   made.query = query;
+  made.stage_number = payload.stage;
   for (uint32_t worker = 0; worker < readers_.worker_count(); ++worker) {
     const bool reads =
         made.is_shared() ? said.has(worker) : worker == header.slot % readers_.worker_count();
