@@ -281,7 +281,7 @@ void write_frames(const Corpus& corpus) {
   corpus.add("formats", format);
 }
 
-// The same moves, but that a ring is one of four and a shuffle has a delivery. The lists are another's (1), so nothing is drawn for
+// Moves as in write_frames, but that a ring is one of four and a shuffle has a delivery. The lists are another's (1), so nothing is drawn for
 // them.
 void write_node_frames(const Corpus& corpus) {
   for (const uint8_t delivery : {1, 2}) {
