@@ -140,7 +140,8 @@ class Node {
 
   void run_worker(uint32_t local) {
     const uint32_t me = plan_.first_worker(node_) + local;
-    Scene scene{plan_, *session_, session_->worker(local), me, broken, Chance(mix(plan_.seed, me))};
+    Scene scene{plan_,  *session_, session_->worker(local),    me,
+                broken, taken_,    Chance(mix(plan_.seed, me))};
     std::deque<Part> parts;
     for (uint32_t q = 0; q < plan_.queries.size(); ++q) {
       const std::vector<uint32_t>& workers = plan_.queries[q].workers;
@@ -233,6 +234,7 @@ class Node {
 
   const RoundPlan plan_;
   const uint32_t node_;
+  TakenRows taken_;
   std::vector<faro::QueryId> ids_;
   std::deque<Note> notes_;
   std::unique_ptr<faro::Session> session_;

@@ -10,6 +10,7 @@ namespace outside {
 namespace {
 
 constexpr const char* kSpreadNames[] = {"repartition", "one key", "multicast", "broadcast"};
+constexpr const char* kLaneEnds[] = {"workers", "node", "both"};
 constexpr const char* kTroubleNames[] = {"", "cancels its shuffle", "cancels the query",
                                          "closes early", "fails"};
 
@@ -46,6 +47,7 @@ class Drawing {
     for (uint32_t& workers : plan_.workers_per_node)
       workers = static_cast<uint32_t>(chance_.between(1, 3));
     plan_.ring_bytes = uint64_t{4096} << std::min(chance_.below(5), chance_.below(5));
+    lane_ends_ = chance_.one_of<uint64_t>({0, 0, 1, 2});
   }
 
   void draw_settings() {
@@ -56,6 +58,7 @@ class Drawing {
     if (chance_.one_in(3)) {
       for (uint64_t i = 0; i < 4; ++i) plan_.secret += std::to_string(mix(plan_.seed, i));
     }
+    plan_.settings.emplace_back("lane.ends", kLaneEnds[lane_ends_]);
     set("ring.bytes", plan_.ring_bytes);
     set("ring.per_lane", chance_.between(1, 3));
     set("transfer.threshold_bytes",
@@ -110,6 +113,8 @@ class Drawing {
     stage.receivers = chance_.one_in(5)
                           ? std::vector{query.workers[chance_.below(query.workers.size())]}
                           : some_of(query.workers);
+    if (lane_ends_ != 0) stage.delivery = static_cast<faro::Delivery>(chance_.below(3));
+    number_receivers(stage);
     const uint64_t ring = plan_.ring_bytes;
     const uint64_t width_of_rows = chance_.below(8);
     if (width_of_rows == 0) stage.row_bytes = 8;
@@ -127,9 +132,23 @@ class Drawing {
     const uint64_t bytes = chance_.one_in(16) ? 8 << 20 : 256 << 10;  // of a sender, at most
     const uint64_t width = stage.row_bytes != 0 ? stage.row_bytes : stage.most_bytes / 2;
     uint64_t copies = 1;
-    if (stage.spread == Spread::multicast || stage.spread == Spread::broadcast)
+    if (stage.spread == Spread::multicast || stage.spread == Spread::broadcast ||
+        stage.delivery == faro::Delivery::replicate)
       copies = stage.receivers.size();
     stage.most_rows = chance_.below(bytes / std::max<uint64_t>(width, 16) / copies + 2);
+  }
+
+  void number_receivers(StagePlan& stage) {
+    std::map<uint32_t, uint32_t> place_of_node;
+    for (const uint32_t worker : stage.receivers) {
+      const auto next = static_cast<uint32_t>(place_of_node.size());
+      const uint32_t place = place_of_node.emplace(plan_.node_of(worker), next).first->second;
+      const auto number = static_cast<uint32_t>(stage.places.size());
+      stage.places[worker] = stage.delivery == faro::Delivery::worker ? number
+                             : stage.delivery == faro::Delivery::node ? place
+                                                                      : 0;
+      stage.place_count = std::max(stage.place_count, stage.places[worker] + 1);
+    }
   }
 
   void draw_kills() {
@@ -144,6 +163,7 @@ class Drawing {
 
   Chance chance_;
   RoundPlan plan_;
+  uint64_t lane_ends_ = 0;
 };
 
 }  // namespace
@@ -193,7 +213,7 @@ std::string describe(const RoundPlan& plan) {
            << kSpreadNames[static_cast<size_t>(stage.spread)] << ", rows of "
            << (stage.row_bytes == 0 ? "0 to " : "") << std::max(stage.row_bytes, stage.most_bytes)
            << ", at most " << stage.most_rows << ", from " << join(stage.senders) << " to "
-           << join(stage.receivers) << "\n";
+           << join(stage.receivers) << ", delivery " << to_string(stage.delivery) << "\n";
     }
   }
   for (const Kill& kill : plan.kills)

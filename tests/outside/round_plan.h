@@ -1,7 +1,10 @@
 // RoundPlan: what a seed decides about one round, the same in the driver and in every node.
 #pragma once
 
+#include <faro/shuffle.h>
+
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +22,9 @@ struct StagePlan {
   uint64_t most_rows = 0;   // of a sender
   std::vector<uint32_t> senders;
   std::vector<uint32_t> receivers;
+  faro::Delivery delivery = faro::Delivery::worker;
+  uint32_t place_count = 0;  // receivers as senders number them: workers, nodes, or one for all
+  std::map<uint32_t, uint32_t> places;  // of the receiving workers among these
 };
 
 /// What one worker of a query does on purpose, at a random moment.

@@ -41,9 +41,9 @@ class Rows {
       std::memcpy(to.data() + at, &word, std::min(sizeof word, to.size() - at));
     }
   }
-  /// Receivers, by their place in the plan.
+  /// Receivers, as senders number them.
   void destinations(uint32_t sender, uint64_t row, std::vector<uint32_t>& to) const {
-    const auto receivers = static_cast<uint32_t>(plan_.receivers.size());
+    const uint32_t receivers = plan_.place_count;
     to.clear();
     if (plan_.spread == Spread::repartition || plan_.spread == Spread::one_key) {
       to.push_back(faro::partition(faro::FinalizerHash{}(key(sender, row)), receivers));

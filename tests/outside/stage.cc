@@ -12,6 +12,11 @@ using faro::Wait;
 
 namespace {
 
+uint32_t place_of(const StagePlan& plan, uint32_t worker) {
+  const auto found = plan.places.find(worker);
+  return found == plan.places.end() ? plan.place_count : found->second;
+}
+
 uint32_t index_in(const std::vector<uint32_t>& workers, uint32_t worker) {
   return static_cast<uint32_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin());
 }
@@ -26,18 +31,19 @@ Stage::Stage(Scene& scene, const StagePlan& plan, uint64_t enough)
     : scene_(scene),
       rows_(scene.plan.seed, plan),
       sends_(is_in(plan.senders, scene.me)),
-      my_place_(index_in(plan.receivers, scene.me)),
-      one_by_one_(scene.chance.one_in(5)),
+      my_place_(place_of(plan, scene.me)),
+      one_by_one_(scene.chance.one_in(5) && plan.delivery != faro::Delivery::node),
       enough_(enough),
       count_(sends_ ? rows_.count(scene.me) : 0),
       finished_(!sends_),
-      ended_(my_place_ == plan.receivers.size()) {}
+      ended_(my_place_ == plan.place_count) {}
 
 faro::Status Stage::open(const faro::QueryId& id) {
   if (!sends_ && ended_) return faro::Status::Ok();
   const StagePlan& plan = rows_.plan();
-  faro::Result<faro::Shuffle> opened =
-      scene_.worker.open_shuffle({id, plan.number, plan.row_bytes, plan.senders, plan.receivers});
+  faro::ShuffleSpec spec{id, plan.number, plan.row_bytes, plan.senders, plan.receivers};
+  spec.delivery = plan.delivery;
+  faro::Result<faro::Shuffle> opened = scene_.worker.open_shuffle(spec);
   if (!opened.ok()) return opened.status();
   shuffle_ = std::move(*opened);
   const faro::Result<faro::ShuffleSender> sending = shuffle_.sender();
@@ -215,6 +221,7 @@ void Stage::check(const Batch& batch) {
   const uint32_t sender = senders[batch.sender()];
   if (rows_.plan().row_bytes == 8) check_typed<uint64_t>(batch);
   if (rows_.plan().row_bytes == sizeof(Row24)) check_typed<Row24>(batch);
+  if (rows_.plan().delivery == faro::Delivery::node) return add_to_node(batch, sender);
   uint64_t& next = sources_[sender].next;
   uint32_t rows = 0;
   for (const std::span<const std::byte> row : batch.each_row()) {
@@ -236,8 +243,40 @@ void Stage::check(const Batch& batch) {
   scene_.rows += rows;
 }
 
+// Which of its sender's rows they are is told by all workers of the node together.
+void Stage::add_to_node(const Batch& batch, uint32_t sender) {
+  RowSum taken;
+  for (const std::span<const std::byte> row : batch.each_row()) taken.add(sender, row);
+  if (taken.rows != batch.row_count()) broken("row_count() says another number of rows");
+  scene_.taken.add(rows_.plan().query, number(), taken);
+  scene_.rows += taken.rows;
+}
+
+// The last worker of the node that comes to the end knows that each row was handed out once. There is none if one has stopped.
+void Stage::check_node() {
+  const StagePlan& plan = rows_.plan();
+  size_t workers = 0;
+  for (const auto& [worker, place] : plan.places) workers += place == my_place_ ? 1 : 0;
+  RowSum taken;
+  if (!scene_.taken.end(plan.query, plan.number, workers, taken)) return;
+  RowSum expected;
+  for (const uint32_t sender : plan.senders) {
+    for (uint64_t row = rows_.next_for(my_place_, sender, 0); row < rows_.count(sender);
+         row = rows_.next_for(my_place_, sender, row + 1)) {
+      row_.resize(rows_.length(sender, row));
+      rows_.fill(sender, row, row_);
+      expected.add(sender, row_);
+    }
+  }
+  if (!(taken == expected)) {
+    broken("its node was handed out " + std::to_string(taken.rows) + " rows, not these " +
+           std::to_string(expected.rows));
+  }
+}
+
 void Stage::check_end() {
   if (stopped_) return;
+  if (rows_.plan().delivery == faro::Delivery::node) return check_node();
   for (const auto& [sender, source] : sources_) {
     if (source.next < rows_.count(sender)) {
       broken("the stream ends before row " + std::to_string(source.next) + " of worker " +

@@ -15,6 +15,7 @@
 #include "chance.h"
 #include "round_plan.h"
 #include "rows.h"
+#include "taken_rows.h"
 
 namespace outside {
 
@@ -25,6 +26,7 @@ struct Scene {
   faro::Worker& worker;
   const uint32_t me;                               // number of the worker
   std::function<void(const std::string&)> broken;  // says that a promise was broken
+  TakenRows& taken;                                // by all workers of the node
   Chance chance;                                   // the worker's own
   uint64_t rows = 0;                               // received and compared
 
@@ -77,14 +79,16 @@ class Stage {
   template <typename Row>
   void check_typed(const faro::Batch& batch);
   void check(const faro::Batch& batch);
+  void add_to_node(const faro::Batch& batch, uint32_t sender);
   void check_end();
+  void check_node();
   void check_answer(faro::Outcome outcome, faro::Wait how, const char* call);
   void broken(const std::string& what);
 
   Scene& scene_;
   const Rows rows_;
   const bool sends_;
-  const uint32_t my_place_;  // among the receivers; their number: none
+  const uint32_t my_place_;  // among the receivers, as senders number them; their number: none
   const bool one_by_one_;    // takes sender by sender
   const uint64_t enough_;
   uint64_t count_;
