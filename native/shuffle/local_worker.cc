@@ -70,6 +70,7 @@ bool LocalWorker::handle_alerts() {
       sender->receivers_stopped(context_.queries.stops(*shuffle->query(), shuffle->spec().stage));
     }
   }
+  if (NodeShare* const share = receive_side_.at_node()) share->end().sweep_if_due();
   sweep();
   return is_all;
 }

@@ -32,8 +32,8 @@ class CountedCluster {
  public:
   using Settings = std::vector<std::pair<const char*, uint64_t>>;
   /// `more`: settings of both.
-  explicit CountedCluster(Settings more = {})
-      : cluster(1, shape(std::move(more))), memory(cluster.world()) {}
+  explicit CountedCluster(Settings more = {}, const char* lane_ends = "workers")
+      : cluster(1, shape(std::move(more), lane_ends)), memory(cluster.world()) {}
 
   std::vector<simulation::SimDisk> disks = std::vector<simulation::SimDisk>(2);
   SimCluster cluster;
@@ -71,10 +71,11 @@ class CountedCluster {
  private:
   std::vector<uint64_t> opened_ = {0, 0};
 
-  ClusterShape shape(Settings more) {
+  ClusterShape shape(Settings more, const char* lane_ends) {
     ClusterShape made;
     made.knobs.stall_limit = 20'000'000'000;
-    made.configure = [more = std::move(more)](Config& config, uint32_t) {
+    made.configure = [more = std::move(more), lane_ends](Config& config, uint32_t) {
+      EXPECT_TRUE(config.set("lane.ends", lane_ends).ok());
       for (const auto& [key, value] : std::initializer_list<std::pair<const char*, uint64_t>>{
                {"ring.bytes", 4096},
                {"ring.per_lane", 1},
@@ -223,7 +224,9 @@ TEST(NodeMemory, memory_is_given_back_when_a_query_has_ended) {
 /// frame, held, detached, claimed. Each worker tells how it ended.
 class FailingQuery {
  public:
-  explicit FailingQuery(CountedCluster& counted) : cluster_(counted.cluster) {
+  /// `delivery`: of the first stage.
+  explicit FailingQuery(CountedCluster& counted, Delivery delivery = Delivery::worker)
+      : cluster_(counted.cluster), delivery_(delivery) {
     id_ = cluster_.session(0).begin_query();
     for (uint32_t node = 0; node < 2; ++node) cluster_.spawn(node, 0, [this, node] { run(node); });
   }
@@ -277,6 +280,7 @@ class FailingQuery {
     {
       const sim::World::Outside outside(cluster_.world());  // the test's vectors
       wide_spec = {id_, 0, 0, {0, 1}, {0, 1}};
+      wide_spec.delivery = delivery_;
       small_spec = {id_, 1, 1, {0}, {1}};
     }
     if (!open(wide, wide_spec) || !open(small, small_spec)) return false;
@@ -292,7 +296,8 @@ class FailingQuery {
     Batch held;
     uint32_t expected[2] = {0, 0};
     for (uint32_t row = 0; row < kRows; ++row) {
-      for (uint32_t receiver = 0; receiver < 2; ++receiver) {
+      const uint32_t receivers = delivery_ == Delivery::replicate ? 1 : 2;
+      for (uint32_t receiver = 0; receiver < receivers; ++receiver) {
         if (!send_wide(wide, held, node, receiver, row, failure)) return false;
       }
       Batch batch;
@@ -370,6 +375,7 @@ class FailingQuery {
   }
 
   SimCluster& cluster_;
+  const Delivery delivery_;
   QueryId id_;
   Ending endings_[2];
 };
@@ -409,15 +415,23 @@ bool expect_ended_alike(const FailingQuery& query) {
   return failed;
 }
 
-TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_nothing_is_lost) {
+/// Where lanes end, and the delivery of a stage.
+struct Ways {
+  const char* lane_ends;
+  Delivery delivery;
+};
+
+class FailingAllocation : public testing::TestWithParam<Ways> {};
+
+TEST_P(FailingAllocation, ends_the_query_alike_everywhere_and_nothing_is_lost) {
   uint32_t failed_queries = 0;
   uint64_t number = 1;
   for (;; ++number) {
     SCOPED_TRACE("allocation " + std::to_string(number));
-    CountedCluster counted;
+    CountedCluster counted({}, GetParam().lane_ends);
     SimCluster& cluster = counted.cluster;
     ASSERT_TRUE(cluster.open_sessions().ok()) << cluster.world().report();
-    FailingQuery query(counted);
+    FailingQuery query(counted, GetParam().delivery);
     counted.memory.fail_at(number);
     const Status ran = cluster.run();
     const bool failed = counted.memory.has_failed();
@@ -442,6 +456,14 @@ TEST(NodeMemory, whichever_allocation_fails_the_query_ends_alike_everywhere_and_
   EXPECT_GT(number, 50u);
   EXPECT_GT(failed_queries, 10u);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, FailingAllocation,
+    testing::Values(Ways{"workers", Delivery::worker}, Ways{"node", Delivery::worker},
+                    Ways{"both", Delivery::node}, Ways{"both", Delivery::replicate}),
+    [](const auto& of) {
+      return fmt::format("{}_{}", of.param.lane_ends, to_string(of.param.delivery));
+    });
 
 // The session opens, runs the query and closes. What a network thread has no memory for costs its link.
 TEST(NodeMemory,

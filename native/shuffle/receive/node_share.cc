@@ -254,11 +254,7 @@ Status NodeShare::move_to_overflow(const NodeStream& stream, const NodeFrame& fr
     return Status(Code::overflow_exhausted, "");
   }
   if (stream.is_for_each()) {
-    const Status status = worker_.overflow.make_shared(to.stored);
-    if (!status.ok()) {
-      worker_.overflow.free(to.stored);
-      return status;
-    }
+    FARO_RETURN_IF_ERROR(worker_.overflow.make_shared(to.stored));
   }
   counters::count(worker_.counters.frames_spilled);
   counters::count(worker_.counters.bytes_spilled, frame.view.payload_bytes());

@@ -177,13 +177,17 @@ void NodeStreams::store_begun_rows(NodeRing& ring) noexcept {
   if (ring.begun_rows() == 0 || !ring.may_block_sender()) return;
   for (NodeStream& stream : ring.streams()) {
     if (stream.row_begin == nullptr) continue;
-    Status status;
-    const Move move = [&](const NodeStream&, const NodeFrame& frame, MovedFrame& to) {
-      status = to.store(overflow_, stream.query->usage, frame.view);
-      return status.ok();
-    };
-    (void)this->move(stream, move);
-    if (!status.ok()) queries_.fail(*stream.query, status);
+    try {
+      Status status;
+      const Move move = [&](const NodeStream&, const NodeFrame& frame, MovedFrame& to) {
+        status = to.store(overflow_, stream.query->usage, frame.view);
+        return status.ok();
+      };
+      (void)this->move(stream, move);
+      if (!status.ok()) queries_.fail(*stream.query, status);
+    } catch (const std::bad_alloc&) {
+      queries_.fail_for_memory(*stream.query);
+    }
   }
 }
 
@@ -300,21 +304,43 @@ void NodeStreams::gave_back(NodeRing& ring) noexcept {
 bool NodeStreams::move(NodeStream& stream, const Move& move) {
   bool moved = false;
   NodeFrame* next = nullptr;
-  for (NodeFrame* frame = stream.first_in_ring(); frame != nullptr; frame = next) {
-    next = frame->next;
-    if (!frame->is_in_ring()) continue;
-    std::unique_ptr<NodeFrame> kept(new (std::nothrow) NodeFrame);
-    if (kept == nullptr || !move(stream, *frame, kept->moved)) break;
-    kept->is_moved = true;
-    kept->view = frame->view;
-    kept->view.payload = nullptr;
-    stream.replace(frame, kept.release());
-    stream.ring->count_untaken(-1);
-    stream.ring->give_back(*frame);
-    moved = true;
+  try {
+    for (NodeFrame* frame = stream.first_in_ring(); frame != nullptr; frame = next) {
+      next = frame->next;
+      if (!frame->is_in_ring()) continue;
+      if (!move_frame(stream, *frame, move)) break;
+      moved = true;
+    }
+  } catch (const std::bad_alloc&) {
+    if (moved) gave_back(*stream.ring);
+    throw;
   }
   if (moved) gave_back(*stream.ring);
   return moved;
+}
+
+// Gives back what was stored unless all went well.
+bool NodeStreams::move_frame(NodeStream& stream, NodeFrame& frame, const Move& move) {
+  std::unique_ptr<NodeFrame> kept(new (std::nothrow) NodeFrame);
+  if (kept == nullptr) return false;
+  bool is_stored = false;
+  try {
+    is_stored = move(stream, frame, kept->moved);
+  } catch (const std::bad_alloc&) {
+    overflow_.free(kept->moved.stored);
+    throw;
+  }
+  if (!is_stored) {
+    overflow_.free(kept->moved.stored);
+    return false;
+  }
+  kept->is_moved = true;
+  kept->view = frame.view;
+  kept->view.payload = nullptr;
+  stream.replace(&frame, kept.release());
+  stream.ring->count_untaken(-1);
+  stream.ring->give_back(frame);
+  return true;
 }
 
 }  // namespace faro::shuffle

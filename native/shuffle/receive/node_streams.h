@@ -44,6 +44,7 @@ class NodeStreams {
   bool move(NodeStream& stream, const Move& move);
 
  private:
+  bool move_frame(NodeStream& stream, NodeFrame& frame, const Move& move);
   bool open(NodeRing& ring, const NodeFrame& frame);
   void finish(NodeStream& stream) noexcept;
   void break_rule(NodeRing& ring, const NodeFrame& frame, std::string_view what);
