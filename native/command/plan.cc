@@ -77,6 +77,8 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   counted.node = node;
   counted.workers_per_node = settings.workers_per_node;
   counted.rings_per_lane = session::counted_rings_per_lane(settings);
+  counted.lanes_end_at_workers = settings.lanes_end_at_workers();
+  counted.lanes_end_at_nodes = settings.lanes_end_at_nodes();
   plan.counter_bytes = counters::CounterFile::bytes(counted);
   plan.shuffle_bytes +=
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
