@@ -36,7 +36,8 @@ struct Counters<faro_session_metrics> {
   static constexpr std::array kAll{
       FARO_COUNTER(overflow_memory_bytes), FARO_COUNTER(overflow_memory_peak_bytes),
       FARO_COUNTER(overflow_file_bytes),   FARO_COUNTER(overflow_file_peak_bytes),
-      FARO_COUNTER(queries_running),       FARO_COUNTER(queries_failed)};
+      FARO_COUNTER(queries_running),       FARO_COUNTER(queries_failed),
+      FARO_COUNTER(untaken_frames),        FARO_COUNTER(untaken_streams)};
 };
 
 template <>

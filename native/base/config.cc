@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/cpu_list.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/private_file.h"
@@ -495,6 +496,10 @@ Status check_others(const Settings& settings) {
       check_choice("verbs.queue_pairs", settings.verbs_queue_pairs, {"link", "worker", "lane"}));
   FARO_RETURN_IF_ERROR(check_verbs_device(settings));
   FARO_RETURN_IF_ERROR(check_kernel(settings.kernel_scatter));
+  if (!parse_cpu_list(settings.network_cpus)) {
+    return invalid("network.cpus = {} is no list of CPUs, such as 0-3,8, from 0 to {}",
+                   settings.network_cpus, kCpuLimit - 1);
+  }
   return check_verbs_path(settings);
 }
 

@@ -353,6 +353,8 @@ faro_code faro_session_read_metrics(const faro_session* session, faro_session_me
     told.overflow_file_peak_bytes = now.overflow_file_peak_bytes;
     told.queries_running = now.queries_running;
     told.queries_failed = now.queries_failed;
+    told.untaken_frames = now.untaken_frames;
+    told.untaken_streams = now.untaken_streams;
     fill(*metrics, told);
     tell_each(now.links, tell_link, context);
     tell_each(now.lanes, tell_lane, context);

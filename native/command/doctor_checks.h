@@ -39,6 +39,9 @@ std::vector<Check> check_machine(const Config& config);
 std::vector<Check> check_system(const Config& config);
 /// Secret and certificate of this node.
 std::vector<Check> check_security(const Config& config);
+/// A line per RDMA device and network card: which CPUs are of its socket, and whether network.cpus are among them. `sysfs`: where the
+/// kernel shows them.
+std::vector<Check> check_network_cpus(const Config& config, const std::string& sysfs = "/sys");
 /// A line per port of each RDMA device.
 std::vector<Check> check_rdma_ports();
 

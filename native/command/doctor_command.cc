@@ -97,6 +97,7 @@ int run(const Flags& flags) {
   for (const auto checks : {check_security, check_system}) {
     for (Check& check : checks(config.value())) machine.push_back(std::move(check));
   }
+  for (Check& check : check_network_cpus(config.value())) machine.push_back(std::move(check));
   (flags.json ? print_json : print_report)(transports, machine);
   return is_fit(config.value(), transports, machine) ? kExitOk : kExitFailed;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "command/node_ring_keepers.h"
 #include "command/text.h"
 #include "command/wait_text.h"
 
@@ -16,14 +17,6 @@ namespace faro::command {
 namespace {
 
 using namespace counters;
-
-/// nullptr: it is of none of them.
-const PeerView* peer_with(const std::vector<PeerView>& peers, uint64_t worker) {
-  const auto found = std::find_if(peers.begin(), peers.end(), [worker](const PeerView& peer) {
-    return worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count;
-  });
-  return found == peers.end() ? nullptr : &*found;
-}
 
 /// The nodes of one cluster on this host: those that know each other's processes. What they know of other nodes may
 /// differ: a node that has restarted does not know a node that was lost before.
@@ -52,7 +45,7 @@ class Cluster {
     return number < all_nodes().size() ? all_nodes()[number].name : fmt::format("node {}", number);
   }
   uint32_t node_of(uint64_t worker) const {
-    const PeerView* const peer = peer_with(all_nodes(), worker);
+    const PeerView* const peer = peer_with(nodes_.begin()->second->now, worker);
     return peer == nullptr ? 0 : peer->node;
   }
 
@@ -95,8 +88,11 @@ class Follower {
   }
 
  private:
+  /// What of a ring that ends at a node a worker keeps.
+  enum class Keeps : uint8_t { nothing, held_frames, untaken_frames };
+
   /// `fault`: what others are missing from this worker.
-  void follow(uint64_t worker, std::string_view fault) {
+  void follow(uint64_t worker, std::string_view fault, Keeps keeps = Keeps::nothing) {
     if (!seen_.insert(worker).second) return;
     const uint32_t number = cluster_.node_of(worker);
     const NodeChange* const node = cluster_.node(number);
@@ -116,7 +112,8 @@ class Follower {
     } else if (node->now.stopped) {
       ends_.insert(stopped(*node));
     } else if (view.waits.empty() || (calls == 0 && !sleeps(*node, view))) {
-      ends_.insert(calls == 0 ? makes_no_call(*node, view, fault) : goes_on(*node, view, calls));
+      ends_.insert(calls == 0 ? makes_no_call(*node, view, fault, keeps)
+                              : goes_on(*node, view, calls, fault, keeps));
     } else {
       follow_waits(*node, view);
     }
@@ -144,14 +141,15 @@ class Follower {
   void follow_wait(const NodeChange& node, const WorkerView& view, const WaitView& wait) {
     switch (wait.kind) {
       case WaitKind::room:
-        return follow_to(node, wait.peer, "does not drain");
+        return follow_room(node, view.number, wait);
       case WaitKind::rows:
         for (const uint32_t sender : wait.awaited) follow_to(node, sender, "sends nothing");
         return;
       case WaitKind::outcome:
         return follow_outcome(node, wait.query);
       default:
-        ends_.insert(fmt::format("{} waits for {}", place(node, view.number), wait_text(wait)));
+        ends_.insert(
+            fmt::format("{} waits for {}", place(node, view.number), wait_text(node.now, wait)));
     }
   }
 
@@ -162,7 +160,30 @@ class Follower {
     return !why.empty();
   }
   void follow_to(const NodeChange& node, uint64_t worker, std::string_view fault) {
-    if (!is_unlinked(node, peer_with(node.now.peers, worker))) follow(worker, fault);
+    if (!is_unlinked(node, peer_with(node.now, worker))) follow(worker, fault);
+  }
+
+  // A ring that ends at a node is kept by the workers that hold frames of it, or have not taken those that lie there, whichever of
+  // them the rows of this wait are for.
+  void follow_room(const NodeChange& node, uint32_t sender, const WaitView& wait) {
+    const NodeChange* const receiver = cluster_.node(cluster_.node_of(wait.peer));
+    if (!wait.is_room_at_node() || receiver == nullptr)
+      return follow_to(node, wait.peer, "does not drain");
+    if (is_unlinked(node, peer_with(node.now, wait.peer))) return;
+    const std::vector<RingKeeper> keepers = ring_keepers(receiver->now, sender, wait.stage);
+    if (keepers.empty()) return follow_idle(*receiver, wait.peer);
+    for (const RingKeeper& keeper : keepers) {
+      const std::string fault = fmt::format("keeps that ring, for it {}", keeper.what);
+      follow(keeper.worker, fault, keeper.holds ? Keeps::held_frames : Keeps::untaken_frames);
+    }
+  }
+
+  // Nobody there has looked at what has come, or the last tick was before that.
+  void follow_idle(const NodeChange& receiver, uint64_t worker) {
+    follow(worker, "does not drain");
+    for (const WorkerView& each : receiver.now.workers) {
+      if (each.counters.open_shuffles > 0) follow(each.number, "does not look at its node's end");
+    }
   }
 
   // The coordinator waits for nodes, and each of these for its workers. The coordinator only shows the first node that
@@ -221,18 +242,23 @@ class Follower {
   }
 
   static std::string makes_no_call(const NodeChange& node, const WorkerView& view,
-                                   std::string_view fault) {
-    return fmt::format("{} {}: it makes no call of Faro{}", place(node, view.number), fault,
-                       holds(node, view));
+                                   std::string_view fault, Keeps keeps) {
+    constexpr std::string_view kAdvice =
+        ". If it waits for another worker of its node by means of the engine's own, it has to "
+        "release or detach its batches before that";
+    return fmt::format("{} {}: it makes no call of Faro{}{}", place(node, view.number), fault,
+                       holds(node, view), keeps == Keeps::held_frames ? kAdvice : "");
   }
 
-  static std::string goes_on(const NodeChange& node, const WorkerView& view, uint64_t calls) {
+  static std::string goes_on(const NodeChange& node, const WorkerView& view, uint64_t calls,
+                             std::string_view fault, Keeps keeps) {
     const WorkerValues& change =
         node.change.workers[view.number - node.now.self().first_worker].counters;
-    return fmt::format("{} is making progress: {}, {} out and {} in within {}{}",
-                       place(node, view.number), counted(calls, "call"),
-                       counted(change.rows_sent, "row"), counted(change.rows_received, "row"),
-                       seconds_text(node.seconds), holds(node, view));
+    return fmt::format(
+        "{} {}is making progress: {}, {} out and {} in within {}{}", place(node, view.number),
+        keeps == Keeps::nothing ? "" : fmt::format("{}, and ", fault), counted(calls, "call"),
+        counted(change.rows_sent, "row"), counted(change.rows_received, "row"),
+        seconds_text(node.seconds), holds(node, view));
   }
 
   std::string circle() const {
@@ -274,7 +300,7 @@ void explain_in(const Cluster& cluster, const QueryId& id, ExplainedQuery& out) 
         waits = true;
         out.waits.push_back({number, now.pid, worker.number,
                              static_cast<double>(age_ns(now, wait.since_ns)) / 1e9,
-                             wait_text(wait)});
+                             wait_text(now, wait)});
       }
       if (!waits) continue;
       const counters::WaitView& first = worker.waits.front();

@@ -1,6 +1,7 @@
 #include "command/plan.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "counters/counter_file.h"
 #include "faro/shuffle.h"
@@ -29,7 +30,18 @@ uint64_t pure_ring_bytes(const ring::Layout& layout) {
   return uint64_t{layout.ring_count()} * layout.ring_bytes;
 }
 
-NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t node) {
+/// a + b, or UINT64_MAX if that overflows.
+uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+std::vector<PlanPart> largest_first(std::vector<PlanPart> parts) {
+  std::erase_if(parts, [](const PlanPart& part) { return part.bytes == 0; });
+  std::ranges::stable_sort(parts, std::ranges::greater(), &PlanPart::bytes);
+  return parts;
+}
+
+}  // namespace
+
+NodePlan make_plan_of(const PlanInput& input, const StateSizes& sizes, uint32_t node) {
   const base::Settings& settings = input.settings;
   const transport::shm::ShmTransport shm;
   const transport::tcp::TcpTransport tcp;
@@ -77,6 +89,8 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
   counted.node = node;
   counted.workers_per_node = settings.workers_per_node;
   counted.rings_per_lane = session::counted_rings_per_lane(settings);
+  counted.lanes_end_at_workers = settings.lanes_end_at_workers();
+  counted.lanes_end_at_nodes = settings.lanes_end_at_nodes();
   plan.counter_bytes = counters::CounterFile::bytes(counted);
   plan.shuffle_bytes +=
       settings.shuffle_limit * workers * all_workers * (sizes.per_receiver + sizes.per_sender);
@@ -93,11 +107,6 @@ NodePlan plan_node(const PlanInput& input, const StateSizes& sizes, uint32_t nod
       links::kDescriptorsPerSession + links::kDescriptorsPerLink * uint64_t{plan.links()};
   return plan;
 }
-
-/// a + b, or UINT64_MAX if that overflows.
-uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-
-}  // namespace
 
 StateSizes state_sizes_of_this_build() {
   StateSizes sizes;
@@ -128,6 +137,23 @@ OverflowPlan& OverflowPlan::operator+=(const OverflowPlan& other) noexcept {
   table_bytes = saturated(table_bytes, other.table_bytes);
   block_bytes = saturated(block_bytes, other.block_bytes);
   return *this;
+}
+
+std::vector<PlanPart> parts_at_open(const NodePlan& node) {
+  return largest_first(
+      {{"rings", "ring.bytes, ring.per_lane, lane.ends",
+        node.shm.bytes + node.tcp.bytes + node.verbs.bytes + node.local_bytes},
+       {"links beside their rings", "shuffle.limit, ring.per_lane, lane.ends", node.state_bytes},
+       {"counters", "ring.per_lane, lane.ends", node.counter_bytes},
+       {"ready words, doorbells", "ring.per_lane", node.ready_bytes + node.doorbell_bytes}});
+}
+
+std::vector<PlanPart> parts_of_queries(const NodePlan& node) {
+  return largest_first({{"open shuffles", "shuffle.limit", node.shuffle_bytes},
+                        {"frames in rings", "lane.ends, ring.per_lane", node.frame_bytes},
+                        {"operators", "operator.memory_bytes", node.operator_bytes},
+                        {"overflow in memory", "overflow.memory_bytes", node.overflow.memory_bytes},
+                        {"tables of the file", "overflow.file_bytes", node.overflow.table_bytes}});
 }
 
 uint64_t NodePlan::most_bytes() const noexcept {
@@ -174,7 +200,7 @@ uint64_t ClusterPlan::link_count() const noexcept {
 ClusterPlan make_plan(const PlanInput& input, const StateSizes& sizes) {
   ClusterPlan plan;
   for (uint32_t node = 0; node < input.settings.node_count(); ++node) {
-    plan.nodes.push_back(plan_node(input, sizes, node));
+    plan.nodes.push_back(make_plan_of(input, sizes, node));
   }
   return plan;
 }

@@ -104,6 +104,18 @@ struct ClusterPlan {
   uint64_t link_count() const noexcept;
 };
 
+/// A part of what a node takes, with the setting that bounds it.
+struct PlanPart {
+  const char* what;
+  const char* setting;
+  uint64_t bytes;
+};
+/// What is allocated at open, and what queries may take in addition; the largest first, none of 0.
+std::vector<PlanPart> parts_at_open(const NodePlan& node);
+std::vector<PlanPart> parts_of_queries(const NodePlan& node);
+
+/// The plan of one node.
+NodePlan make_plan_of(const PlanInput& input, const StateSizes& sizes, uint32_t node);
 /// Threads: any. Blocks: never. Settings must be resolved.
 ClusterPlan make_plan(const PlanInput& input, const StateSizes& sizes);
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "command/commands.h"
 #include "command/machine.h"
 #include "command/plan.h"
+#include "command/plan_proposal.h"
 #include "command/session_probe.h"
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
@@ -37,8 +39,32 @@ struct Flags {
   uint32_t groups = 0;
   std::string ring;
   std::string transport;
+  std::string budget;
   bool json = false;
 };
+
+/// What a worker has open at a time in a stage, and what it would have if threads were connected with threads.
+struct OpenFrames {
+  uint64_t to_others = 0;
+  uint64_t to_own = 0;
+  uint64_t thread_buffers = 0;
+  uint64_t thread_connections = 0;  ///< 0: nodes have different numbers of workers
+};
+OpenFrames open_frames(const base::Settings& settings, uint32_t node) {
+  OpenFrames frames;
+  uint64_t workers = 0;
+  for (uint32_t to = 0; to < settings.node_count(); ++to) {
+    const uint64_t ends = session::rings_between(settings, node, to).receiver_ends;
+    (to == node ? frames.to_own : frames.to_others) += ends;
+    workers += settings.workers_per_node[to];
+  }
+  const uint64_t threads = settings.workers_per_node[node];
+  if (workers == threads * settings.node_count()) {
+    frames.thread_buffers = workers - 1;
+    frames.thread_connections = workers * workers - threads;
+  }
+  return frames;
+}
 
 /// One requirement against one limit.
 struct Verdict {
@@ -75,8 +101,20 @@ Status choose_verbs(const Flags& flags, const base::Settings& settings,
   return Status::Ok();
 }
 
-/// `verbs` is what the input refers to.
-Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Transport>& verbs) {
+/// The budget of a node; 0: none was given.
+Result<uint64_t> read_budget(const Flags& flags) {
+  Config size;
+  FARO_RETURN_IF_ERROR(set_from_flag(size, "--budget", "memory.limit_bytes", flags.budget));
+  const uint64_t bytes = size.get_number("memory.limit_bytes");
+  if (!flags.budget.empty() && bytes == 0)
+    return Status(Code::invalid_argument, "--budget: 0 is none");
+  return bytes;
+}
+
+/// `verbs` is what the input refers to. `proposal`: with --budget, of which the input has the settings.
+Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Transport>& verbs,
+                             std::optional<PlanProposal>& proposal) {
+  FARO_ASSIGN_OR_RETURN(const uint64_t budget, read_budget(flags));
   FARO_ASSIGN_OR_RETURN(Config config, flags.settings.load());
   FARO_RETURN_IF_ERROR(set_from_flag(config, "--ring", "ring.bytes", flags.ring));
   FARO_RETURN_IF_ERROR(set_from_flag(config, "--workers", "cluster.workers", flags.workers));
@@ -96,7 +134,35 @@ Result<PlanInput> read_input(const Flags& flags, std::unique_ptr<transport::Tran
   input.nodes_per_host = input.settings.transport == "shm"
                              ? input.settings.node_count()
                              : std::min(flags.per_host, input.settings.node_count());
+  if (budget == 0) return input;
+  FARO_ASSIGN_OR_RETURN(proposal, propose(config, input, budget));
+  FARO_ASSIGN_OR_RETURN(input.settings, base::Settings::resolve(proposal->config));
   return input;
+}
+
+/// "open shuffles 2.5 GiB (shuffle.limit), frames in rings 329 MiB (…)".
+std::string parts_text(const std::vector<PlanPart>& parts) {
+  std::string text;
+  for (const PlanPart& part : parts)
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", part.what, bytes_text(part.bytes),
+                        part.setting);
+  return text;
+}
+
+/// What the budget is compared with, and what of it cannot be kept.
+std::vector<Verdict> judge_budget(const NodePlan& node, uint64_t budget) {
+  const auto verdict = [budget](std::string id, std::string what, uint64_t need,
+                                Verdict::Kind not_kept, const std::vector<PlanPart>& parts) {
+    Verdict one{std::move(id), std::move(what), need, budget, true, Verdict::Kind::fits, ""};
+    if (need <= budget) return one;
+    one.kind = not_kept;
+    one.remark = "cannot be kept: " + parts_text(parts);
+    return one;
+  };
+  return {verdict("budget", "budget, at open (a node)", node.open_bytes(),
+                  Verdict::Kind::does_not_fit, parts_at_open(node)),
+          verdict("budget_at_most", "budget, with all of queries (a node)", node.most_bytes(),
+                  Verdict::Kind::note, parts_of_queries(node))};
 }
 
 std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
@@ -223,6 +289,15 @@ std::string workers_text(const base::Settings& settings) {
               : fmt::format("{} workers", fmt::join(workers, "+"));
 }
 
+void print_proposal(const PlanProposal& proposal) {
+  fmt::print("proposed for {} per node\n", exact_bytes_text(proposal.budget_bytes));
+  Table table("lll");
+  for (const ProposedSetting& change : proposal.changes)
+    table.add({"  " + change.name, change.value, fmt::format("instead of {}", change.before)});
+  if (proposal.changes.empty()) table.add_line("  the settings as they are");
+  fmt::print("{}\n", table.text());
+}
+
 void print_plan(const PlanInput& input, const ClusterPlan& plan,
                 const std::vector<Verdict>& verdicts, const ConnectEstimate& estimate) {
   const base::Settings& settings = input.settings;
@@ -294,6 +369,14 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   links.add({"  links over shm", grouped(node.shm.links), grouped(all.shm.links / 2), ""});
   links.add({"  links over tcp", grouped(node.tcp.links), grouped(all.tcp.links / 2), ""});
   links.add({"  links over verbs", grouped(node.verbs.links), grouped(all.verbs.links / 2), ""});
+  const OpenFrames frames = open_frames(settings, plan.largest());
+  links.add({"  open frames", fmt::format("{} + {}", grouped(frames.to_others), frames.to_own), "",
+             "of a worker in a stage: to other nodes, and to its own"});
+  if (frames.thread_connections > 0) {
+    links.add({"  an exchange of threads", grouped(frames.thread_buffers),
+               grouped(frames.thread_connections),
+               "beside that: n·t-1 buffers of a worker, n²t²-t connections"});
+  }
   links.add({"  file descriptors", grouped(node.descriptors), "",
              "at most, while connecting; then two per link"});
   fmt::print("{}\n", links.text());
@@ -351,8 +434,8 @@ Json node_json(const NodePlan& node) {
           {"descriptors", node.descriptors}};
 }
 
-void print_json(const PlanInput& input, const ClusterPlan& plan,
-                const std::vector<Verdict>& verdicts, const ConnectEstimate& estimate) {
+Json plan_json(const PlanInput& input, const ClusterPlan& plan,
+               const std::vector<Verdict>& verdicts, const ConnectEstimate& estimate) {
   Json json;
   json["nodes"] = input.settings.node_count();
   json["workers_per_node"] = input.settings.workers_per_node;
@@ -366,6 +449,12 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
   json["node"]["verbs_links"] = node.verbs.links;
   json["cluster"] = node_json(plan.sum(0, input.settings.node_count()));
   json["cluster"]["links"] = plan.link_count();
+  const OpenFrames frames = open_frames(input.settings, plan.largest());
+  json["open_frames"] = {{"to_others", frames.to_others}, {"to_own_node", frames.to_own}};
+  if (frames.thread_connections > 0) {
+    json["exchange_of_threads"] = {{"connections", frames.thread_connections},
+                                   {"buffers_per_worker", frames.thread_buffers}};
+  }
   if (estimate.why_not.empty()) {
     json["connect"] = {{"seconds", estimate.seconds},
                        {"per_link_seconds", estimate.per_link_seconds},
@@ -384,17 +473,38 @@ void print_json(const PlanInput& input, const ClusterPlan& plan,
     json["limits"].push_back(std::move(limit));
   }
   json["fits"] = fits(verdicts);
-  fmt::print("{}\n", json_text(json, true));
+  return json;
+}
+
+Json proposal_json(const PlanProposal& proposal) {
+  Json json;
+  json["budget_bytes"] = proposal.budget_bytes;
+  json["settings"] = Json::object();
+  for (const ProposedSetting& change : proposal.changes)
+    json["settings"][change.name] = change.value;
+  return json;
 }
 
 int run(const Flags& flags) {
   std::unique_ptr<transport::Transport> verbs;
-  const Result<PlanInput> input = read_input(flags, verbs);
+  std::optional<PlanProposal> proposal;
+  const Result<PlanInput> input = read_input(flags, verbs, proposal);
   if (!input) return report_error("faro plan", input.status());
   const ClusterPlan plan = make_plan(input.value(), state_sizes_of_this_build());
-  const std::vector<Verdict> verdicts = judge(input.value(), plan);
+  std::vector<Verdict> verdicts = judge(input.value(), plan);
+  if (proposal) {
+    std::ranges::move(judge_budget(plan.nodes[plan.largest()], proposal->budget_bytes),
+                      std::back_inserter(verdicts));
+  }
   const ConnectEstimate estimate = estimate_connect(input.value(), plan);
-  (flags.json ? print_json : print_plan)(input.value(), plan, verdicts, estimate);
+  if (flags.json) {
+    Json json = plan_json(input.value(), plan, verdicts, estimate);
+    if (proposal) json["proposal"] = proposal_json(*proposal);
+    fmt::print("{}\n", json_text(json, true));
+  } else {
+    if (proposal) print_proposal(*proposal);
+    print_plan(input.value(), plan, verdicts, estimate);
+  }
   return fits(verdicts) ? kExitOk : kExitFailed;
 }
 
@@ -419,6 +529,10 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   command.add_option("--ring", flags.ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
   command.add_option("--transport", flags.transport, "auto, shm, tcp or verbs")->type_name("NAME");
+  command
+      .add_option("--budget", flags.budget,
+                  "Proposes settings under which a node takes no more: 1GiB. What is set stays")
+      ->type_name("SIZE");
   flags.settings.add_to(command);
   command.add_flag("--json", flags.json, "Print JSON");
 }

@@ -8,10 +8,12 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "command/counters_json.h"
 #include "command/endpoint_report.h"
+#include "command/node_ring_keepers.h"
 #include "command/text.h"
 #include "command/wait_text.h"
 #include "counters/descriptions.h"
@@ -106,7 +108,7 @@ void add_workers(Table& table, const std::vector<NodeChange>& nodes, const StatO
     const NodeChange& node = *lines[i].node;
     const WorkerView& now = lines[i].now();
     const WorkerValues& change = lines[i].change();
-    std::string waits = waits_text(now);
+    std::string waits = waits_text(node.now, now);
     if (!waits.empty())
       waits = fmt::format("{}: {}", age_text(age_ns(node.now, now.waits.front().since_ns)), waits);
     table.add({std::to_string(now.number), rate_text(node.per_second(change.rows_sent)),
@@ -122,21 +124,59 @@ void add_workers(Table& table, const std::vector<NodeChange>& nodes, const StatO
         fmt::format("and {}", counted(lines.size() - order.most_workers, "more worker")));
 }
 
+/// What lies at the end of each node at which lanes end, and for which of its workers.
+void add_node_ends(Table& table, const std::vector<NodeChange>& nodes) {
+  bool any = false;
+  for (const NodeChange& node : nodes) {
+    const NodeView& now = node.now;
+    if (!now.lanes_end_at_nodes) continue;
+    if (!std::exchange(any, true)) {
+      table.add_line("");
+      table.add({"node's end", "frames", "streams", "for worker", "streams", "not taken for"});
+    }
+    table.add({std::to_string(now.node), grouped(now.node_end.untaken_frames),
+               grouped(now.node_end.untaken_streams)});
+    for (const WorkerView& worker : now.workers) {
+      if (worker.at_node_end.streams == 0) continue;
+      const uint64_t untaken_ns = worker.at_node_end.untaken_ns;
+      table.add({"", "", "", std::to_string(worker.number), grouped(worker.at_node_end.streams),
+                 untaken_ns == 0 ? "-" : age_text(untaken_ns)});
+    }
+  }
+}
+
+/// Adds who keeps the ring for whose room a worker waits, if its node is on this host.
+void add_keepers(std::set<std::string>& keepers, const std::vector<NodeChange>& nodes,
+                 const NodeView& waiting, uint64_t receiver, uint32_t sender,
+                 const WaitView& wait) {
+  for (const NodeChange& node : nodes) {
+    if (node.now.cluster != waiting.cluster || node.now.node != receiver) continue;
+    for (const RingKeeper& keeper : ring_keepers(node.now, sender, wait.stage))
+      keepers.insert(fmt::format("worker {} {}", keeper.worker, keeper.what));
+  }
+}
+
 void add_not_draining(Table& table, const std::vector<NodeChange>& nodes) {
   struct Longest {
     uint64_t ns = 0;
     uint64_t waiting = 0;
+    std::set<std::string> keepers;
   };
-  std::map<std::pair<std::string, uint64_t>, Longest> receivers;  // of one cluster
+  // By cluster, and the worker, or the node where lanes end at nodes.
+  std::map<std::tuple<std::string, bool, uint64_t>, Longest> receivers;
   for (const NodeChange& node : nodes) {
     for (const WorkerView& worker : node.now.workers) {
       std::set<uint64_t> awaited;  // one worker may wait for room of several stages
       for (const WaitView& wait : worker.waits) {
         const uint64_t ns = age_ns(node.now, wait.since_ns);
         if (wait.kind != WaitKind::room || ns < kNotDrainingNs) continue;
-        Longest& longest = receivers[{node.now.cluster, wait.peer}];
+        const PeerView* const peer = peer_with(node.now, wait.peer);
+        const bool is_node = wait.is_room_at_node() && peer != nullptr;
+        const uint64_t receiver = is_node ? peer->node : wait.peer;
+        Longest& longest = receivers[{node.now.cluster, is_node, receiver}];
         longest.ns = std::max(longest.ns, ns);
-        if (awaited.insert(wait.peer).second) ++longest.waiting;
+        if (awaited.insert(receiver).second) ++longest.waiting;
+        if (is_node) add_keepers(longest.keepers, nodes, node.now, receiver, worker.number, wait);
       }
     }
   }
@@ -144,15 +184,18 @@ void add_not_draining(Table& table, const std::vector<NodeChange>& nodes) {
   table.add_line("");
   for (const auto& [receiver, longest] : receivers) {
     table.add_line(fmt::format(
-        "! worker {} does not drain: {} for room in its rings, {} so far", receiver.second,
+        "! {} {} does not drain: {} for room in its rings, {} so far",
+        std::get<1>(receiver) ? "node" : "worker", std::get<2>(receiver),
         longest.waiting == 1 ? "1 worker waits" : fmt::format("{} workers wait", longest.waiting),
         age_text(longest.ns)));
+    for (const std::string& keeper : longest.keepers) table.add_line("    " + keeper);
   }
 }
 
 /// A lane from one worker to another, of which one end or both are on this host.
 struct LaneLine {
   uint64_t sender = 0, receiver = 0;
+  bool to_node = false;  // what was sent by it ends at the receiver's node, for all of its workers
   double frames = 0, bytes = 0, no_room = 0;  // per second
   std::optional<double> threshold_fill;
   uint64_t unreleased_bytes = 0;
@@ -170,18 +213,21 @@ std::optional<double> threshold_fill(const NodeView& node, const OutgoingLane& t
 }
 
 std::vector<LaneLine> lanes_of(const std::vector<NodeChange>& nodes) {
-  std::map<std::tuple<std::string, uint32_t, uint32_t>, LaneLine> lanes;
+  std::map<std::tuple<std::string, uint32_t, bool, uint32_t>, LaneLine> lanes;
   for (const NodeChange& node : nodes) {
     for (size_t i = 0; i < node.change.outgoing.size(); ++i) {
       const OutgoingLane& out = node.change.outgoing[i];
-      LaneLine& lane = lanes[{node.now.cluster, out.sender, out.receiver}];
+      const PeerView* const peer = peer_with(node.now, out.receiver);
+      const bool to_node = !node.now.lanes_end_at_workers && peer != nullptr;
+      LaneLine& lane =
+          lanes[{node.now.cluster, out.sender, to_node, to_node ? peer->node : out.receiver}];
       lane.frames = node.per_second(out.counters.frames_sent);
       lane.bytes = node.per_second(out.counters.bytes_sent);
       lane.no_room = node.per_second(out.counters.no_room);
       lane.threshold_fill = threshold_fill(node.now, node.now.outgoing[i], out);
     }
     for (const IncomingLane& in : node.change.incoming) {
-      LaneLine& lane = lanes[{node.now.cluster, in.sender, in.receiver}];
+      LaneLine& lane = lanes[{node.now.cluster, in.sender, false, in.receiver}];
       lane.frames = std::max(lane.frames, node.per_second(in.counters.frames_received));
       lane.bytes = std::max(lane.bytes, node.per_second(in.counters.bytes_received));
       lane.unreleased_bytes = in.counters.unreleased_bytes;
@@ -190,7 +236,8 @@ std::vector<LaneLine> lanes_of(const std::vector<NodeChange>& nodes) {
   std::vector<LaneLine> lines;
   for (auto& [key, lane] : lanes) {
     lane.sender = std::get<1>(key);
-    lane.receiver = std::get<2>(key);
+    lane.to_node = std::get<2>(key);
+    lane.receiver = std::get<3>(key);
     lines.push_back(lane);
   }
   return lines;
@@ -211,8 +258,8 @@ void add_lanes(Table& table, const std::vector<NodeChange>& nodes, const StatOrd
   table.add({"lane", "frames/s", "bytes/s", "threshold fill", "no room/s", "unreleased"});
   for (size_t i = 0; i < lines.size() && i < order.most_lanes; ++i) {
     const LaneLine& lane = lines[i];
-    table.add({fmt::format("{} → {}", lane.sender, lane.receiver), rate_text(lane.frames),
-               byte_rate_text(lane.bytes),
+    table.add({fmt::format("{} → {}{}", lane.sender, lane.to_node ? "node " : "", lane.receiver),
+               rate_text(lane.frames), byte_rate_text(lane.bytes),
                lane.threshold_fill ? fmt::format("{:.0f} %", 100 * *lane.threshold_fill) : "-",
                rate_text(lane.no_room), bytes_text(lane.unreleased_bytes)});
   }
@@ -239,6 +286,25 @@ void add_waits(Json& json, const NodeView& node, const WorkerView& worker) {
   for (const WaitView& wait : worker.waits) json["waits"].push_back(wait_json(node, wait));
   json["wait"] =
       worker.waits.empty() ? Json{{"kind", wait_name(WaitKind::none)}} : json["waits"][0];
+}
+
+Json node_end_json(const NodeChange& node) {
+  const NodeView& now = node.now;
+  Json json;
+  json["counters"] = values_json(Scope::node_end, now.node_end, node.change.node_end, node);
+  json["untaken"] = Json::array();
+  for (const UntakenStream& stream : now.untaken) {
+    json["untaken"].push_back(
+        {{"query", stream.query.to_string()},
+         {"stage", stream.stage},
+         {"sender", stream.sender},
+         {"readers", readers_of(now, stream)},
+         {"any_reader", stream.reader == kAnyPeer},
+         {"frames", stream.frames},
+         {"bytes", stream.bytes},
+         {"seconds", static_cast<double>(age_ns(now, stream.since_ns)) / 1e9}});
+  }
+  return json;
 }
 
 Json node_json(const NodeChange& node) {
@@ -273,7 +339,12 @@ Json node_json(const NodeChange& node) {
                                                         node.change.workers[i].counters, node)},
                                {"blocked_share", blocked_share(node, i)}});
     add_waits(json["workers"].back(), now, worker);
+    if (now.lanes_end_at_nodes) {
+      json["workers"].back()["node_end"] =
+          values_json(Scope::reader, worker.at_node_end, node.change.workers[i].at_node_end, node);
+    }
   }
+  if (now.lanes_end_at_nodes) json["node_end"] = node_end_json(node);
   json["queries"] = Json::array();
   for (const QueryState& query : now.queries) {
     json["queries"].push_back({{"query", query.id.to_string()},
@@ -327,6 +398,7 @@ std::string stat_text(const Sample& sample, const StatOrder& order) {
     section([&](Table& table) { add_nodes(table, nodes); });
     section([&](Table& table) { add_queries(table, nodes); });
     section([&](Table& table) { add_workers(table, nodes, order); });
+    section([&](Table& table) { add_node_ends(table, nodes); });
     section([&](Table& table) { add_not_draining(table, nodes); });
     section([&](Table& table) { add_lanes(table, nodes, order); });
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace faro::command {
@@ -27,16 +28,23 @@ std::string few_of(const std::vector<uint32_t>& numbers) {
   return text;
 }
 
-std::string waits_text(const counters::WorkerView& worker) {
+const counters::PeerView* peer_with(const counters::NodeView& node, uint64_t worker) {
+  const auto found = std::ranges::find_if(node.peers, [worker](const counters::PeerView& peer) {
+    return worker >= peer.first_worker && worker - peer.first_worker < peer.worker_count;
+  });
+  return found == node.peers.end() ? nullptr : &*found;
+}
+
+std::string waits_text(const counters::NodeView& node, const counters::WorkerView& worker) {
   std::string text;
   for (const counters::WaitView& wait : worker.waits)
-    text += (text.empty() ? "" : "; ") + wait_text(wait);
+    text += (text.empty() ? "" : "; ") + wait_text(node, wait);
   if (!worker.waits.empty() && worker.waits.front().further > 0)
     text += fmt::format("; and for {} more", worker.waits.front().further);
   return text;
 }
 
-std::string wait_text(const counters::WaitView& wait) {
+std::string wait_text(const counters::NodeView& node, const counters::WaitView& wait) {
   const std::string of = fmt::format("stage {} of query {}", wait.stage, wait.query.to_string());
   switch (wait.kind) {
     case WaitKind::none:
@@ -44,8 +52,12 @@ std::string wait_text(const counters::WaitView& wait) {
     case WaitKind::rows:
       return fmt::format("rows from worker{} {}, {}", wait.awaited.size() == 1 ? "" : "s",
                          few_of(wait.awaited), of);
-    case WaitKind::room:
+    case WaitKind::room: {
+      const counters::PeerView* const peer = peer_with(node, wait.peer);
+      if (wait.is_room_at_node() && peer != nullptr)
+        return fmt::format("room towards node {}, {}", peer->node, of);
       return fmt::format("room towards worker {}, {}", wait.peer, of);
+    }
     case WaitKind::outcome:
       return fmt::format("the outcome of query {}", wait.query.to_string());
     case WaitKind::condition:

@@ -26,6 +26,7 @@ std::array<SectionPlace, kSections> places_of(const Shape& shape) {
     places[s].count = static_cast<uint32_t>(count);
     places[s].stride_bytes = static_cast<uint32_t>(std::max(stride, kRecordBytes[s]));
   };
+  for (uint32_t s = 0; s < kSections; ++s) set(static_cast<Section>(s), 0);
   set(Section::descriptions, descriptions().size());
   set(Section::node, 1);
   set(Section::peers, nodes);
@@ -34,9 +35,14 @@ std::array<SectionPlace, kSections> places_of(const Shape& shape) {
   const uint32_t waits = workers * kWaitSlots;
   set(Section::waits, waits);
   set(Section::awaited, waits, (awaited_words(shape) * sizeof(Counter) + 63) & ~size_t{63});
-  set(Section::outgoing, rings);
+  set(Section::outgoing, size_t{workers} * shape.receiving_ends() * shape.rings_per_lane);
   set(Section::incoming, rings);
   set(Section::queries, kQuerySlots);
+  if (shape.lanes_end_at_nodes) {
+    set(Section::node_end, 1);
+    set(Section::readers, workers);
+    set(Section::untaken, kUntakenSlots);
+  }
   uint64_t offset = sizeof(Header);
   for (SectionPlace& place : places) {
     place.offset = offset;
@@ -62,6 +68,7 @@ void fill(std::byte* memory, const Shape& shape, uint64_t now) {
   header->rings_per_lane = shape.rings_per_lane;
   header->ring_bytes = shape.ring_bytes;
   header->threshold_bytes = shape.threshold_bytes;
+  header->lanes_end_at_workers = shape.lanes_end_at_workers ? 1 : 0;
   shape.cluster.copy(header->cluster.data(), header->cluster.size() - 1);
   header->sections = places_of(shape);
   const std::span<const Description> rows = descriptions();
@@ -94,20 +101,37 @@ Result<std::unique_ptr<CounterFile>> CounterFile::make(const Shape& shape,
   FARO_RETURN_IF_ERROR(memory.reserve(0, lanes));
   fill(memory.data(), shape, now);
   FARO_RETURN_IF_ERROR(memory.name());
-  return std::unique_ptr<CounterFile>(new CounterFile(std::move(memory)));
+  return std::unique_ptr<CounterFile>(new CounterFile(std::move(memory), shape));
+}
+
+CounterFile::CounterFile(CounterMemory memory, const Shape& shape)
+    : memory_(std::move(memory)), receiving_ends_(shape.receiving_ends()) {
+  if (shape.lanes_end_at_workers) return;
+  for (uint32_t node = 0; node < receiving_ends_; ++node)
+    first_workers_.push_back(shape.first_worker(node));
+}
+
+uint32_t CounterFile::end_of(uint32_t worker) const noexcept {
+  if (first_workers_.empty()) return worker;
+  const auto behind = std::upper_bound(first_workers_.begin(), first_workers_.end(), worker);
+  return static_cast<uint32_t>(behind - first_workers_.begin()) - 1;
 }
 
 Status CounterFile::reserve_lanes(uint32_t first_worker, uint32_t worker_count) {
-  for (const Section section : {Section::outgoing, Section::incoming}) {
-    const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
-    for (uint32_t local = 0; local < header().local_worker_count; ++local) {
-      const uint64_t first = ring(local, first_worker, 0);
-      const uint64_t end = ring(local, first_worker + worker_count, 0);
-      FARO_RETURN_IF_ERROR(memory_.reserve(place.offset + first * place.stride_bytes,
-                                           place.offset + end * place.stride_bytes));
-    }
+  const uint32_t last_worker = first_worker + worker_count - 1;
+  for (uint32_t local = 0; local < header().local_worker_count; ++local) {
+    FARO_RETURN_IF_ERROR(reserve(Section::outgoing, outgoing_ring(local, end_of(first_worker), 0),
+                                 outgoing_ring(local, end_of(last_worker) + 1, 0)));
+    FARO_RETURN_IF_ERROR(
+        reserve(Section::incoming, ring(local, first_worker, 0), ring(local, last_worker + 1, 0)));
   }
   return Status::Ok();
+}
+
+Status CounterFile::reserve(Section section, uint64_t first, uint64_t end) {
+  const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
+  return memory_.reserve(place.offset + first * place.stride_bytes,
+                         place.offset + end * place.stride_bytes);
 }
 
 void CounterFile::set_peer(uint32_t node, const Peer& peer) noexcept {

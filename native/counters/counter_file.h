@@ -23,10 +23,16 @@ struct Shape {
   uint32_t rings_per_lane = 0;
   uint64_t ring_bytes = 0;
   uint64_t threshold_bytes = 0;
+  bool lanes_end_at_workers = true;
+  bool lanes_end_at_nodes = false;
 
   uint32_t local_workers() const { return workers_per_node[node]; }
   uint32_t worker_count() const;
   uint32_t first_worker(uint32_t of_node) const;
+  /// Where lanes end: at each worker of the cluster, or at each node.
+  uint32_t receiving_ends() const {
+    return lanes_end_at_workers ? worker_count() : static_cast<uint32_t>(workers_per_node.size());
+  }
 };
 
 class CounterFile {
@@ -70,9 +76,9 @@ class CounterFile {
   }
   /// A bit per worker of the cluster.
   std::span<Counter> awaited(uint32_t local, uint32_t slot) noexcept;
-  /// `worker`: number of the receiver, or of the sender; `k`: the ring of the lane.
+  /// `worker`: number of the receiver, of any worker of the node at which the lane ends, or of the sender; `k`: the ring of the lane.
   OutgoingCounters& outgoing(uint32_t local, uint32_t worker, uint32_t k) noexcept {
-    return *at<OutgoingCounters>(Section::outgoing, ring(local, worker, k));
+    return *at<OutgoingCounters>(Section::outgoing, outgoing_ring(local, end_of(worker), k));
   }
   IncomingCounters& incoming(uint32_t local, uint32_t worker, uint32_t k) noexcept {
     return *at<IncomingCounters>(Section::incoming, ring(local, worker, k));
@@ -80,9 +86,17 @@ class CounterFile {
   Sequenced<QueryState>& query(uint32_t slot) noexcept {
     return *at<Sequenced<QueryState>>(Section::queries, slot);
   }
+  // Where lanes end at nodes:
+  NodeEndCounters& node_end() noexcept { return *at<NodeEndCounters>(Section::node_end, 0); }
+  ReaderCounters& reader(uint32_t local) noexcept {
+    return *at<ReaderCounters>(Section::readers, local);
+  }
+  Sequenced<UntakenStream>& untaken(uint32_t slot) noexcept {
+    return *at<Sequenced<UntakenStream>>(Section::untaken, slot);
+  }
 
  private:
-  explicit CounterFile(CounterMemory memory) : memory_(std::move(memory)) {}
+  CounterFile(CounterMemory memory, const Shape& shape);
 
   Header& header() noexcept { return *reinterpret_cast<Header*>(memory_.data()); }
   template <typename Record>
@@ -95,7 +109,15 @@ class CounterFile {
     return (local * header().worker_count + worker) * header().rings_per_lane + k;
   }
 
+  uint32_t outgoing_ring(uint32_t local, uint32_t end, uint32_t k) noexcept {
+    return (local * receiving_ends_ + end) * header().rings_per_lane + k;
+  }
+  uint32_t end_of(uint32_t worker) const noexcept;
+  Status reserve(Section section, uint64_t first, uint64_t end);
+
   CounterMemory memory_;
+  const uint32_t receiving_ends_;
+  std::vector<uint32_t> first_workers_;  // of nodes, if lanes end at these alone; else none
 };
 
 }  // namespace faro::counters

@@ -59,7 +59,8 @@ void CounterView::note_room() {
   struct stat state {};
   const bool is_known = fstat(fd_.get(), &state) == 0;
   const uint64_t taken = is_known ? static_cast<uint64_t>(state.st_blocks) * kBlock : 0;
-  lane_room_ = taken / (sizeof(OutgoingCounters) + sizeof(IncomingCounters));
+  const size_t of_receiver = lanes_end_at_workers() ? sizeof(OutgoingCounters) : 0;
+  lane_room_ = taken / (of_receiver + sizeof(IncomingCounters));
 }
 
 Result<std::unique_ptr<CounterView>> CounterView::over(std::span<const std::byte> memory) {
@@ -85,6 +86,7 @@ bool CounterView::copy_file(Line* to, uint64_t offset, uint64_t bytes) const {
 bool CounterView::copy_again(Section section) {
   const SectionPlace& place = header().sections[static_cast<uint32_t>(section)];
   const uint64_t bytes = uint64_t{place.count} * place.stride_bytes;
+  if (bytes == 0) return true;
   const auto again = again_.try_emplace(section, make_lines(bytes)).first;
   return again->second != nullptr && copy_file(again->second.get(), place.offset, bytes);
 }
@@ -146,13 +148,21 @@ Status CounterView::check() {
       header().node >= header().node_count ||
       count(Section::workers) != header().local_worker_count ||
       count(Section::waits) != uint64_t{header().local_worker_count} * kWaitSlots ||
-      count(Section::awaited) != count(Section::waits) || count(Section::outgoing) != rings ||
-      count(Section::incoming) != rings ||
+      count(Section::awaited) != count(Section::waits) || count(Section::incoming) != rings ||
+      count(Section::outgoing) !=
+          uint64_t{header().local_worker_count} * receiving_ends() * header().rings_per_lane ||
       uint64_t{header().sections[static_cast<uint32_t>(Section::awaited)].stride_bytes} * 8 <
-          header().worker_count) {
+          header().worker_count ||
+      !has_node_end_or_none()) {
     return bad("its sections do not fit its cluster");
   }
   return Status::Ok();
+}
+
+bool CounterView::has_node_end_or_none() const {
+  const uint64_t ends = count(Section::node_end);
+  return ends <= 1 && count(Section::readers) == ends * header().local_worker_count &&
+         count(Section::untaken) == ends * kUntakenSlots;
 }
 
 // The records of a lane's rings are adjacent.
@@ -165,16 +175,30 @@ void CounterView::add(Section section, uint32_t first, Values& sum) const {
   }
 }
 
-WorkerView CounterView::read_worker(uint32_t local) const {
+WorkerView CounterView::read_worker(uint32_t local, uint64_t now) const {
   WorkerView worker;
   worker.number = header().first_worker + local;
   worker.counters = values_of<WorkerValues>(at<WorkerCounters>(Section::workers, local));
+  if (lanes_end_at_nodes()) {
+    worker.at_node_end = values_of<ReaderValues>(at<ReaderCounters>(Section::readers, local));
+    count_until(now, Scope::reader, worker.at_node_end);
+  }
   for (uint32_t slot = 0; slot < kWaitSlots; ++slot) {
     WaitView wait = read_wait(local * kWaitSlots + slot);
     if (wait.kind == WaitKind::none) break;
     worker.waits.push_back(std::move(wait));
   }
   return worker;
+}
+
+std::vector<IncomingLane::Held> CounterView::read_held(uint32_t first) const {
+  std::vector<IncomingLane::Held> held;
+  for (uint32_t k = 0; k < header().rings_per_lane; ++k) {
+    const auto& ring = at<IncomingCounters>(Section::incoming, first + k);
+    const uint64_t bytes = ring.unreleased_bytes.load(std::memory_order_relaxed);
+    if (bytes != 0) held.push_back({k, bytes, ring.last_stage.load(std::memory_order_relaxed)});
+  }
+  return held;
 }
 
 WaitView CounterView::read_wait(uint32_t slot) const {
@@ -193,7 +217,8 @@ NodeView CounterView::read() {
   note_room();
   SparseLines fresh = make_lines(memory_.size());
   const bool whole = fresh != nullptr && copy_file(fresh.get(), 0, memory_.size()) &&
-                     copy_again(Section::waits) && copy_again(Section::queries);
+                     copy_again(Section::waits) && copy_again(Section::queries) &&
+                     copy_again(Section::untaken);
   if (whole) {
     copy_ = std::move(fresh);
     memory_ = {reinterpret_cast<const std::byte*>(copy_.get()), memory_.size()};
@@ -225,8 +250,16 @@ NodeView CounterView::view(bool whole) const {
     view.peers.push_back({n, text_of(peer.name), text_of(peer.transport), peer.incarnation,
                           peer.first_worker, peer.worker_count, counted});
   }
+  view.lanes_end_at_workers = lanes_end_at_workers();
+  view.lanes_end_at_nodes = lanes_end_at_nodes();
+  if (view.lanes_end_at_nodes)
+    view.node_end = values_of<NodeEndValues>(at<NodeEndCounters>(Section::node_end, 0));
+  for (uint32_t slot = 0; slot < count(Section::untaken); ++slot) {
+    UntakenStream stream;
+    if (load(Section::untaken, slot, stream) && stream.frames != 0) view.untaken.push_back(stream);
+  }
   for (uint32_t local = 0; local < head.local_worker_count; ++local) {
-    view.workers.push_back(read_worker(local));
+    view.workers.push_back(read_worker(local, view.read_ns));
     const uint32_t number = head.first_worker + local;
     uint32_t last = 0;
     for (const PeerView& peer : view.peers) {
@@ -235,12 +268,16 @@ NodeView CounterView::view(bool whole) const {
       if (!peer.was_linked() || peer.first_worker < last || end > head.worker_count) continue;
       last = static_cast<uint32_t>(end);
       for (uint32_t other = peer.first_worker; other < end; ++other) {
-        if (view.outgoing.size() >= lane_room_) return view;
+        if (view.incoming.size() >= lane_room_) return view;
         const uint32_t first = (local * head.worker_count + other) * head.rings_per_lane;
-        add(Section::outgoing, first,
-            view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);
-        add(Section::incoming, first,
-            view.incoming.emplace_back(IncomingLane{other, number, {}}).counters);
+        if (view.lanes_end_at_workers || other == peer.first_worker) {
+          const uint32_t receiving = view.lanes_end_at_workers ? other : peer.node;
+          add(Section::outgoing, (local * receiving_ends() + receiving) * head.rings_per_lane,
+              view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);
+        }
+        IncomingLane& in = view.incoming.emplace_back(IncomingLane{other, number, {}, {}});
+        add(Section::incoming, first, in.counters);
+        if (view.lanes_end_at_nodes) in.held = read_held(first);
       }
     }
   }

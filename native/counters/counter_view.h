@@ -22,6 +22,8 @@ namespace faro::counters {
 /// One of the things that a worker waits for.
 struct WaitView : WaitRecord {
   std::vector<uint32_t> awaited;  ///< worker numbers, if it is rows
+
+  bool is_room_at_node() const { return kind == WaitKind::room && awaited_count != 0; }
 };
 
 /// A worker of the node that was read.
@@ -29,6 +31,7 @@ struct WorkerView {
   uint32_t number = 0;
   WorkerValues counters;
   std::vector<WaitView> waits;  ///< none: it waits for nothing
+  ReaderValues at_node_end;     ///< where lanes end at nodes
 
   /// Whether it waits inside a call, or its event loop for it.
   bool waits_in_call() const { return !waits.empty() && waits.front().in_call != 0; }
@@ -36,12 +39,20 @@ struct WorkerView {
 
 /// One lane: all its rings together.
 struct OutgoingLane {
-  uint32_t sender = 0, receiver = 0;
+  uint32_t sender = 0,
+           receiver = 0;  ///< where lanes end at nodes alone, the first worker of that node
   OutgoingValues counters;
 };
 struct IncomingLane {
   uint32_t sender = 0, receiver = 0;
   IncomingValues counters;
+  /// Frames of a ring that ends at the node, which the worker has taken and not released.
+  struct Held {
+    uint32_t ring = 0;
+    uint64_t bytes = 0;
+    uint64_t last_stage = 0;  ///< stage_word of the last one
+  };
+  std::vector<Held> held;
 };
 
 struct PeerView {
@@ -77,6 +88,11 @@ struct NodeView {
   std::vector<OutgoingLane> outgoing;  ///< by sender, then receiver; with nodes that were linked
   std::vector<IncomingLane> incoming;  ///< by receiver, then sender; the same
   std::vector<QueryState> queries;
+  bool lanes_end_at_workers = true;
+  bool lanes_end_at_nodes = false;
+  NodeEndValues node_end;  ///< if they do, as of the next
+  std::vector<UntakenStream>
+      untaken;  ///< of which nobody has taken rows for longest, at the last tick
 
   const PeerView& self() const { return peers[node]; }
   /// Whether a node has the peer's number, as far as is known: where nodes can be added, some numbers have none.
@@ -134,8 +150,15 @@ class CounterView {
   const Record& at(Section section, uint32_t index) const;
   template <typename Values>
   void add(Section section, uint32_t first, Values& sum) const;
-  WorkerView read_worker(uint32_t local) const;
+  bool lanes_end_at_workers() const { return header().lanes_end_at_workers != 0; }
+  bool lanes_end_at_nodes() const { return count(Section::node_end) != 0; }
+  bool has_node_end_or_none() const;
+  uint32_t receiving_ends() const {
+    return lanes_end_at_workers() ? header().worker_count : header().node_count;
+  }
+  WorkerView read_worker(uint32_t local, uint64_t now) const;
   WaitView read_wait(uint32_t slot) const;
+  std::vector<IncomingLane::Held> read_held(uint32_t first) const;
   NodeView view(bool whole) const;
   void note_room();
 

@@ -28,6 +28,10 @@ constexpr Description describe(uint32_t id, Scope scope, Kind kind, size_t offse
   describe(id, Scope::poller, Kind::kind, offsetof(PollerValues, name), #name),
 #define FARO_CHANNEL_COUNTER(id, name, kind, help) \
   describe(id, Scope::channel, Kind::kind, offsetof(ChannelValues, name), #name),
+#define FARO_NODE_END_COUNTER(id, name, kind, help) \
+  describe(id, Scope::node_end, Kind::kind, offsetof(NodeEndValues, name), #name),
+#define FARO_READER_COUNTER(id, name, kind, help) \
+  describe(id, Scope::reader, Kind::kind, offsetof(ReaderValues, name), #name),
 constexpr Description kRows[] = {
 #include "counters/counters.def"
 };
@@ -41,6 +45,8 @@ constexpr Description kRows[] = {
 #define FARO_ENDPOINT_COUNTER FARO_HELP
 #define FARO_POLLER_COUNTER FARO_HELP
 #define FARO_CHANNEL_COUNTER FARO_HELP
+#define FARO_NODE_END_COUNTER FARO_HELP
+#define FARO_READER_COUNTER FARO_HELP
 constexpr std::string_view kHelp[] = {
 #include "counters/counters.def"
 };

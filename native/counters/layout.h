@@ -13,7 +13,7 @@
 namespace faro::counters {
 
 inline constexpr uint64_t kMagic = 0x3152544e43524146;  // "FARCNTR1", little-endian
-inline constexpr uint32_t kLayoutVersion = 3;
+inline constexpr uint32_t kLayoutVersion = 4;
 
 /// Whose counters a file has.
 enum class FileKind : uint32_t { session, endpoint };
@@ -26,12 +26,18 @@ enum class Section : uint32_t {
   workers,        ///< WorkerCounters, one per worker of this node
   waits,          ///< Sequenced<WaitRecord>, kWaitSlots per worker of this node
   awaited,        ///< as many as waits: a bit per worker of the cluster, see WaitRecord
-  outgoing,  ///< OutgoingCounters: (local worker * workers of the cluster + receiver) * rings + k
+  outgoing,  ///< OutgoingCounters: (local worker * receiving ends + end) * rings + k; the ends are the workers of the cluster, or its nodes
   incoming,  ///< IncomingCounters: (local worker * workers of the cluster + sender) * rings + k
   queries,   ///< Sequenced<QueryState>, kQuerySlots
+  node_end,  ///< NodeEndCounters, one where lanes end at nodes, else none, as of the next two
+  readers,   ///< ReaderCounters, one per worker of this node
+  untaken,   ///< Sequenced<UntakenStream>, kUntakenSlots
   count,
 };
 inline constexpr uint32_t kSections = static_cast<uint32_t>(Section::count);
+
+/// Streams of the node's end that the file has room for: those of which nobody has taken rows for longest.
+inline constexpr uint32_t kUntakenSlots = 64;
 
 /// Queries that the file has room for. `queries_running` counts the others as well.
 inline constexpr uint32_t kQuerySlots = 256;
@@ -63,7 +69,8 @@ struct Header {
   uint64_t threshold_bytes = 0;
   std::array<char, 64> cluster{};  ///< cluster.id, cut if longer; ends with 0
   std::array<SectionPlace, kSections> sections{};
-  std::array<std::byte, 208> reserved{};
+  uint32_t lanes_end_at_workers = 1;  ///< 0: at nodes alone
+  std::array<std::byte, 156> reserved{};
 };
 static_assert(std::is_trivially_copyable_v<Header>);
 static_assert(sizeof(Header) == 512 && offsetof(Header, sections) == 144);
@@ -78,7 +85,18 @@ struct Peer {
 };
 static_assert(sizeof(Peer) == 128 && std::is_trivially_copyable_v<Peer>);
 
-enum class Scope : uint32_t { node, peer, worker, outgoing, incoming, endpoint, poller, channel };
+enum class Scope : uint32_t {
+  node,
+  peer,
+  worker,
+  outgoing,
+  incoming,
+  endpoint,
+  poller,
+  channel,
+  node_end,
+  reader,
+};
 enum class Kind : uint32_t { total, now, since };
 
 /// A row of counters.def.
@@ -114,11 +132,12 @@ struct WaitRecord {
   uint64_t since_ns = 0;
   QueryId query;
   uint64_t stage = 0;
-  uint64_t peer = kAnyPeer;    ///< worker number: receiver, or the only sender that is polled
-  uint64_t awaited_count = 0;  ///< bits set
-  uint64_t in_call = 0;        ///< 1: inside a call that waits; 0: between calls that try
-  uint64_t further = 0;        ///< in the first slot: what else it waits for, without a slot
-  uint64_t due_ns = 0;         ///< in a call: when it looks again, or its event loop is told to
+  uint64_t peer = kAnyPeer;  ///< worker number: receiver, or the only sender that is polled
+  uint64_t awaited_count =
+      0;                 ///< bits set; of a wait for room 1 if the ring ends at the receiver's node
+  uint64_t in_call = 0;  ///< 1: inside a call that waits; 0: between calls that try
+  uint64_t further = 0;  ///< in the first slot: what else it waits for, without a slot
+  uint64_t due_ns = 0;   ///< in a call: when it looks again, or its event loop is told to
 };
 static_assert(sizeof(WaitRecord) == 88 && sizeof(Sequenced<WaitRecord>) == 128);
 
@@ -145,10 +164,43 @@ struct QueryState {
 };
 static_assert(sizeof(QueryState) == 96 && sizeof(Sequenced<QueryState>) == 128);
 
+/// A stage of a query in a word, which a store writes as a whole: 12 bits of the issuer, 20 of the query's counter, 32 of the stage.
+inline uint64_t stage_word(const QueryId& query, uint32_t stage) noexcept {
+  return (uint64_t{query.issuer} << 20 | (query.counter & 0xfffff)) << 32 | stage;
+}
+/// Whether it is one of that query.
+inline bool is_stage_of(uint64_t word, const QueryId& query) noexcept {
+  return word >> 32 == stage_word(query, 0) >> 32;
+}
+
+/// A stream of the node's end with rows in its ring that nobody has taken, as it was at the last tick.
+struct UntakenStream {
+  QueryId query;
+  uint64_t stage = 0;
+  uint64_t sender = 0;  ///< worker number
+  uint64_t ring = 0;    ///< of its lane
+  uint64_t reader =
+      kAnyPeer;          ///< number of the worker that has to take them; kAnyPeer: any of `readers`
+  uint64_t readers = 0;  ///< a bit for each of the node's first 64 workers
+  uint64_t frames = 0;   ///< in the ring; 0: no stream
+  uint64_t bytes = 0;    ///< their bytes, with headers and padding
+  uint64_t since_ns = 0;  ///< nobody has taken any
+};
+static_assert(sizeof(UntakenStream) == 88 && sizeof(Sequenced<UntakenStream>) == 128);
+
 /// The least stride of each section; that of `awaited` grows with the cluster.
-inline constexpr std::array<size_t, kSections> kRecordBytes = {
-    sizeof(Description),      sizeof(NodeCounters),          sizeof(Peer), sizeof(PeerCounters),
-    sizeof(WorkerCounters),   sizeof(Sequenced<WaitRecord>), 64,           sizeof(OutgoingCounters),
-    sizeof(IncomingCounters), sizeof(Sequenced<QueryState>)};
+inline constexpr std::array<size_t, kSections> kRecordBytes = {sizeof(Description),
+                                                               sizeof(NodeCounters),
+                                                               sizeof(Peer),
+                                                               sizeof(PeerCounters),
+                                                               sizeof(WorkerCounters),
+                                                               sizeof(Sequenced<WaitRecord>),
+                                                               64,
+                                                               sizeof(OutgoingCounters),
+                                                               sizeof(IncomingCounters),
+                                                               sizeof(Sequenced<QueryState>),
+                                                               sizeof(NodeEndCounters),
+                                                               sizeof(ReaderCounters),
+                                                               sizeof(Sequenced<UntakenStream>)};
 
 }  // namespace faro::counters

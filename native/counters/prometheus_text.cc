@@ -30,8 +30,9 @@ struct Name {
 };
 
 std::string_view prefix_of(Scope scope) {
-  constexpr std::string_view kPrefixes[] = {"",      "link_",     "worker_", "link_",
-                                            "link_", "endpoint_", "poller_", "channel_"};
+  constexpr std::string_view kPrefixes[] = {"",          "link_",           "worker_", "link_",
+                                            "link_",     "endpoint_",       "poller_", "channel_",
+                                            "node_end_", "worker_node_end_"};
   return kPrefixes[static_cast<size_t>(scope)];
 }
 
@@ -90,7 +91,8 @@ class NodePage {
         page_(fmt::format("cluster=\"{}\",node=\"{}\"", escaped(node.cluster), node.node)) {}
 
   void add(const Description& row, std::string_view help_text) {
-    if (row.scope > Scope::incoming) return;
+    const bool is_of_node_end = row.scope == Scope::node_end || row.scope == Scope::reader;
+    if (is_of_node_end ? !node_.lanes_end_at_nodes : row.scope > Scope::incoming) return;
     const Name name = page_.begin(row, help_text, prefix_of(row.scope));
     switch (row.scope) {
       case Scope::node:
@@ -102,8 +104,13 @@ class NodePage {
         return;
       case Scope::worker:
         for (const WorkerView& worker : node_.workers)
-          page_.series(name, fmt::format(",worker=\"{}\"", worker.number),
-                       value_at(worker.counters, row));
+          page_.series(name, worker_label(worker), value_at(worker.counters, row));
+        return;
+      case Scope::node_end:
+        return page_.series(name, "", value_at(node_.node_end, row));
+      case Scope::reader:
+        for (const WorkerView& worker : node_.workers)
+          page_.series(name, worker_label(worker), value_at(worker.at_node_end, row));
         return;
       case Scope::outgoing:
         return per_link(name, row, node_.outgoing, &OutgoingLane::receiver);
@@ -117,6 +124,10 @@ class NodePage {
  private:
   static std::string link_labels(const PeerView& peer) {
     return fmt::format(",peer=\"{}\",transport=\"{}\"", peer.node, escaped(peer.transport));
+  }
+
+  static std::string worker_label(const WorkerView& worker) {
+    return fmt::format(",worker=\"{}\"", worker.number);
   }
 
   /// `other`: which end of a lane is at the peer.

@@ -46,6 +46,8 @@ template <typename Cell>
 struct IncomingList {
 #define FARO_INCOMING_COUNTER FARO_FIELD
 #include "counters/counters.def"
+  Cell last_stage{
+      0};  ///< no counter: of the frame taken last, if the ring ends at the node (layout.h: stage_word)
 };
 template <typename Cell>
 struct EndpointList {
@@ -60,6 +62,16 @@ struct PollerList {
 template <typename Cell>
 struct ChannelList {
 #define FARO_CHANNEL_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct NodeEndList {
+#define FARO_NODE_END_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
+template <typename Cell>
+struct ReaderList {
+#define FARO_READER_COUNTER FARO_FIELD
 #include "counters/counters.def"
 };
 #undef FARO_FIELD
@@ -85,11 +97,16 @@ struct alignas(64) EndpointCounters : EndpointList<Counter> {};
 struct alignas(64) PollerCounters : PollerList<Counter> {};
 /// What a channel counts. Threads: the poller's, the network thread for what is about mending.
 struct alignas(64) ChannelCounters : ChannelList<Counter> {};
+/// What lies at the node's end. Threads: who has the right of the node's end.
+struct alignas(64) NodeEndCounters : NodeEndList<Counter> {};
+/// What of that is for a worker. Threads: who has the right of the node's end.
+struct alignas(64) ReaderCounters : ReaderList<Counter> {};
 
 static_assert(sizeof(NodeCounters) == 64 && sizeof(PeerCounters) == 128);
 static_assert(sizeof(WorkerCounters) == 128);
 static_assert(sizeof(EndpointCounters) == 128 && sizeof(PollerCounters) == 64);
 static_assert(sizeof(ChannelCounters) == 64);
+static_assert(sizeof(NodeEndCounters) == 64 && sizeof(ReaderCounters) == 64);
 static_assert(sizeof(OutgoingCounters) == 64 && sizeof(IncomingCounters) == 64);
 
 using NodeValues = NodeList<uint64_t>;
@@ -100,6 +117,8 @@ using IncomingValues = IncomingList<uint64_t>;
 using EndpointValues = EndpointList<uint64_t>;
 using PollerValues = PollerList<uint64_t>;
 using ChannelValues = ChannelList<uint64_t>;
+using NodeEndValues = NodeEndList<uint64_t>;
+using ReaderValues = ReaderList<uint64_t>;
 
 /// A record that is replaced as a whole by one thread and read by any, also of other processes: what
 /// a worker waits for, the state of a query. `Value` is plain and a multiple of 8 bytes.

@@ -79,7 +79,7 @@ EndpointCore::EndpointCore(const base::Settings& settings, EndpointSpec spec,
            .closed_status = [] { return Status(Code::closed, "the endpoint was closed"); }}),
       counts_(settings_, *network_),
       links_(settings_, spec_, *network_, ids_, counts_, pollers_),
-      thread_(links_, *network_, network_->local_address()) {}
+      thread_(links_, *network_, network_->local_address(), settings_.network_cpus) {}
 
 // A link that is let go is destroyed with the table of links, and with nothing else.
 EndpointCore::~EndpointCore() {

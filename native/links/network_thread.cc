@@ -3,7 +3,9 @@
 #include <exception>
 #include <utility>
 
+#include "base/cpu_list.h"
 #include "base/each.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -24,7 +26,17 @@ Status NetworkThread::start() {
     return thread.status();
   }
   thread_ = std::move(*thread);
-  return Status::Ok();
+  Status pinned = pin();
+  if (!pinned.ok()) close();
+  return pinned;
+}
+
+Status NetworkThread::pin() {
+  if (cpus_.empty()) return Status::Ok();
+  const std::vector<uint32_t> cpus = base::parse_cpu_list(cpus_).value_or(std::vector<uint32_t>{});
+  const Status pinned = base::pin_thread(thread_, cpus);
+  if (pinned.ok()) return pinned;
+  return base::error(Code::config_invalid, "network.cpus = {}: {}", cpus_, pinned.message());
 }
 
 void NetworkThread::run() noexcept {

@@ -30,12 +30,13 @@ class Rounds {
 /// Threads: any, except where said. Owns: the thread.
 class NetworkThread {
  public:
-  /// Both outlive it. `name`: of the node, for the log.
-  NetworkThread(Rounds& rounds, Network& network, std::string name)
-      : rounds_(rounds), network_(network), name_(std::move(name)) {}
+  /// Both outlive it. `name`: of the node, for the log. `cpus`: on which it runs, by network.cpus; empty: any.
+  NetworkThread(Rounds& rounds, Network& network, std::string name, std::string cpus)
+      : rounds_(rounds), network_(network), name_(std::move(name)), cpus_(std::move(cpus)) {}
   ~NetworkThread() { close(); }
 
-  /// Starts the thread; where the network wants none, does nothing. Errors: system_error; then it has closed.
+  /// Starts the thread; where the network wants none, does nothing. Errors: system_error, config_invalid (network.cpus); then it has
+  /// closed.
   Status start();
   /// One round in the calling thread, for the simulation and for tests. Returns whether it did anything. Not while the
   /// thread runs.
@@ -45,12 +46,14 @@ class NetworkThread {
   void close();
 
  private:
+  Status pin();
   void run() noexcept;
   bool go_on(base::Nanoseconds until) noexcept;
 
   Rounds& rounds_;
   Network& network_;
   const std::string name_;
+  const std::string cpus_;
   std::mutex close_mutex_;
   bool closed_ = false;                // guarded by close_mutex_
   std::thread thread_;                 // the starting thread's, then guarded by close_mutex_

@@ -241,7 +241,10 @@ void NodeCore::on_links_changed() {
 void NodeCore::on_tick(base::Nanoseconds now) {
   if (!early_.is_over()) return;
   queries_->on_tick(now);
-  if (node_end_ != nullptr) node_end_->sweep_if_due();  // all workers may be idle
+  if (node_end_ != nullptr) {
+    node_end_->sweep_if_due();  // all workers may be idle
+    node_end_->show();
+  }
   nodes().on_tick();
   events_.tell_failed_queries();
   count_network(*membership_);
@@ -381,7 +384,9 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
         for (uint32_t k = 0; k < rings; ++k) {
           const counters::OutgoingCounters& sent = file.outgoing(local, to.receiver, k);
           const counters::IncomingCounters& received = file.incoming(local, from.sender, k);
-#define FARO_OUTGOING_COUNTER(id, name, kind, help) to.name += read(sent.name);
+          // What ends at a node is told of its first worker.
+#define FARO_OUTGOING_COUNTER(id, name, kind, help) \
+  if (remote < out.receiver_ends) to.name += read(sent.name);
 #define FARO_INCOMING_COUNTER(id, name, kind, help) from.name += read(received.name);
 #include "counters/counters.def"
         }
@@ -400,6 +405,11 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
   metrics.overflow_file_peak_bytes = overflow_.file().peak_bytes();
   metrics.queries_running = queries_->running_count();
   metrics.queries_failed = queries_->failed_count();
+  if (node_end_ != nullptr) {
+    const counters::NodeEndCounters& at_end = file.node_end();
+#define FARO_NODE_END_COUNTER(id, name, kind, help) metrics.name = read(at_end.name);
+#include "counters/counters.def"
+  }
   if (const std::shared_ptr<shuffle::Query> known = queries_->find(query))
     metrics.shuffles = known->shuffles.metrics();
   return metrics;

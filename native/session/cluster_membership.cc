@@ -25,7 +25,7 @@ ClusterMembership::ClusterMembership(const base::Settings& settings,
       resources_(settings_, peers_, *network_),
       links_(topology_.size(), static_cast<uint32_t>(settings_.ring_bytes)),
       roster_(settings_, observer, topology_, peers_, *network_, transports_, resources_, links_),
-      thread_(roster_, *network_, topology_.own().name) {}
+      thread_(roster_, *network_, topology_.own().name, settings.network_cpus) {}
 
 ClusterMembership::~ClusterMembership() { close(); }
 

@@ -88,8 +88,10 @@ uint32_t Resources::descriptors() const {
 
 uint64_t Resources::lane_bytes_on_demand(uint32_t node) const {
   if (topology_.node(node).wanted_for_good) return 0;
-  return workers_.size() * topology_.node(node).worker_count * counted_rings_per_lane(settings_) *
-         (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
+  const uint64_t senders = topology_.node(node).worker_count;
+  const uint64_t ends = settings_.lanes_end_at_workers() ? senders : 1;
+  return workers_.size() * counted_rings_per_lane(settings_) *
+         (ends * sizeof(counters::OutgoingCounters) + senders * sizeof(counters::IncomingCounters));
 }
 
 Status Resources::check(const links::Need& need) const {
@@ -193,6 +195,8 @@ counters::Shape Resources::counter_shape() const {
   shape.rings_per_lane = counted_rings_per_lane(settings_);
   shape.ring_bytes = settings_.ring_bytes;
   shape.threshold_bytes = settings_.threshold_bytes;
+  shape.lanes_end_at_workers = settings_.lanes_end_at_workers();
+  shape.lanes_end_at_nodes = settings_.lanes_end_at_nodes();
   return shape;
 }
 

@@ -80,7 +80,11 @@ TEST_P(NodeDelivery, each_row_is_handed_out_once_to_some_worker_of_its_node) {
       note_rows(batch, me < 3 ? 0 : me < 5 ? 1 : 2);
     close_and_end(shuffle, me, id);
   });
-  for (uint32_t node = 0; node < 3; ++node) EXPECT_EQ(handed_out_[node].size(), 6 * kRows);
+  for (uint32_t node = 0; node < 3; ++node) {
+    EXPECT_EQ(handed_out_[node].size(), 6 * kRows);
+    EXPECT_EQ(session(node).metrics().untaken_frames, 0u);
+    EXPECT_EQ(session(node).metrics().untaken_streams, 0u);
+  }
 }
 
 // The nodes are those of the listed workers, in the order in which they are first mentioned, and nobody else gets anything.

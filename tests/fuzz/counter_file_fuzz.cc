@@ -31,6 +31,8 @@ counters::Shape shape() {
   shape.rings_per_lane = 2;
   shape.ring_bytes = 4096;
   shape.threshold_bytes = 1024;
+  shape.lanes_end_at_workers = false;
+  shape.lanes_end_at_nodes = true;
   return shape;
 }
 
@@ -99,7 +101,7 @@ void change(Input& input, std::span<std::byte> memory) {
 
 void check(const NodeView& view, size_t file_bytes) {
   const size_t entries = view.peers.size() + view.workers.size() + view.outgoing.size() +
-                         view.incoming.size() + view.queries.size();
+                         view.incoming.size() + view.queries.size() + view.untaken.size();
   require(entries <= file_bytes * kGrowth / 64, "a small file makes no large view");
   require(view.node < view.peers.size(), "a node is one of its cluster");
   require(printable(view.cluster), "what is shown is printable");

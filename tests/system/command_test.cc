@@ -615,9 +615,74 @@ TEST(FaroPlan, says_what_a_session_counts) {
                             {"ring.bytes", "8KiB"},
                             {"shuffle.limit", "7"}};
     expect_same(settings);
+    settings.emplace_back("lane.ends", "node");
+    expect_same(settings);
     for (const auto& each : files.settings()) settings.push_back(each);
     expect_same(settings);
   }
+}
+
+json limit_of(const json& plan, const std::string& id) {
+  for (const json& one : plan["limits"]) {
+    if (one["id"] == id) return one;
+  }
+  return {};
+}
+
+TEST(FaroPlan, proposes_settings_under_which_a_node_keeps_a_budget) {
+  const json large = parse(run_faro(words("plan --nodes 1000 --workers 32 --budget 1GiB --json")));
+  EXPECT_EQ(large["proposal"]["budget_bytes"], 1 << 30);
+  EXPECT_EQ(large["proposal"]["settings"]["lane.ends"], "node");
+  EXPECT_LE(large["node"]["open_bytes"], 1 << 30);
+  EXPECT_EQ(limit_of(large, "budget")["verdict"], "fits");
+  // What queries may take comes on top: named, with the settings that bound it.
+  const json more = limit_of(large, "budget_at_most");
+  EXPECT_EQ(more["verdict"], "note");
+  EXPECT_EQ(more["need"], large["node"]["most_bytes"]);
+  EXPECT_TRUE(contains(more["remark"], "open shuffles ")) << more;
+  EXPECT_TRUE(contains(more["remark"], "(shuffle.limit)")) << more;
+  // It is the plan of a cluster that has these settings.
+  Arguments same = words("plan --nodes 1000 --workers 32 --json");
+  for (const auto& [name, value] : large["proposal"]["settings"].items()) {
+    same.push_back("--set");
+    same.push_back(name + "=" + value.get<std::string>());
+  }
+  EXPECT_EQ(parse(run_faro(same))["node"], large["node"]);
+}
+
+TEST(FaroPlan, lowers_what_queries_may_take_if_that_keeps_a_budget) {
+  const json middle = parse(run_faro(words("plan --nodes 8 --workers 8 --budget 256MiB --json")));
+  EXPECT_EQ(limit_of(middle, "budget_at_most")["verdict"], "fits");
+  EXPECT_LE(middle["node"]["most_bytes"], 256 << 20);
+  EXPECT_EQ(middle["proposal"]["settings"].count("operator.memory_bytes"), 1u) << middle;
+  const json small = parse(run_faro(words("plan --nodes 2 --workers 2 --budget 1GiB --json")));
+  EXPECT_TRUE(small["proposal"]["settings"].empty()) << small["proposal"];
+}
+
+TEST(FaroPlan, leaves_what_is_set_and_says_what_cannot_be_kept) {
+  const CommandResult result =
+      run_faro(words("plan --nodes 1000 --workers 32 --budget 1GiB --ring 32KiB --json"));
+  EXPECT_EQ(result.exit_code, kFailed);
+  const json plan = parse(result);
+  EXPECT_EQ(plan["ring_bytes"], 32 << 10);
+  const json limit = limit_of(plan, "budget");
+  EXPECT_EQ(limit["verdict"], "does_not_fit");
+  EXPECT_TRUE(contains(limit["remark"], "cannot be kept: rings ")) << limit;
+  EXPECT_EQ(run_faro(words("plan --nodes 2 --budget 0")).exit_code, kUsage);
+  EXPECT_EQ(run_faro(words("plan --nodes 2 --budget 12parsecs")).exit_code, kUsage);
+}
+
+TEST(FaroPlan, counts_links_and_open_frames_beside_an_exchange_of_threads) {
+  const auto plan = [](const char* ends) {
+    return parse(run_faro({"plan", "--nodes", "6", "--workers", "40", "--json", "--set",
+                           std::string("lane.ends=") + ends}));
+  };
+  const json to_nodes = plan("node");
+  EXPECT_EQ(to_nodes["cluster"]["links"], 15);
+  EXPECT_EQ(to_nodes["open_frames"], json({{"to_others", 5}, {"to_own_node", 1}}));
+  EXPECT_EQ(to_nodes["exchange_of_threads"],
+            json({{"connections", 57'560}, {"buffers_per_worker", 239}}));
+  EXPECT_EQ(plan("workers")["open_frames"], json({{"to_others", 200}, {"to_own_node", 40}}));
 }
 
 TEST(FaroPlan, says_no_where_something_does_not_fit) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpu_list.h"
 #include "base/settings.h"
 #include "base/variable_names.h"
 #include "support/expect.h"
@@ -89,6 +90,23 @@ TEST(Settings, where_lanes_end_is_refused_by_name_where_it_does_not_go) {
       refused({{"lane.ends", "node"}, {"cluster.workers", "17"}, {"shuffle.limit", "4096"}}),
       "shuffle.limit = 4096 with lane.ends = node: it is at most 3855 for cluster.workers = 17");
   EXPECT_EQ(refused({{"cluster.workers", "17"}, {"shuffle.limit", "4096"}}), "");
+}
+
+TEST(Settings, cpus_of_the_network_thread_are_a_list) {
+  const auto refused = [](const char* cpus) {
+    Config config;
+    EXPECT_TRUE(config.set("cluster.nodes", "127.0.0.1:0").ok());
+    EXPECT_TRUE(config.set("network.cpus", std::string_view(cpus)).ok());
+    return std::string(config.validate().message());
+  };
+  for (const char* const good : {"", "0", "0-3,8", "8,0-3", "1023"}) EXPECT_EQ(refused(good), "");
+  for (const char* const bad :
+       {"3-1", "1,", ",1", "1-", "-1", "one", "0-3 8", "1024", "0-1024", "4294967296"}) {
+    EXPECT_EQ(refused(bad), "network.cpus = " + std::string(bad) +
+                                " is no list of CPUs, such as 0-3,8, from 0 to 1023");
+  }
+  EXPECT_EQ(base::cpu_list_text(*base::parse_cpu_list("8,0-3,2,10,9")), "0-3,8-10");
+  EXPECT_EQ(base::cpu_list_text(*base::parse_cpu_list("")), "");
 }
 
 // 4.096 us * 2^timeout, and as often again as verbs.retry_count says.

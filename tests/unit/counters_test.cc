@@ -79,7 +79,9 @@ TEST(Counters, keep_their_ids_and_places) {
                                               {108, {"ticks", 64}},
                                               {124, {"asleep_ns", 32}},
                                               {140, {"held_frames", 0}},
-                                              {143, {"mending_ns", 24}}};
+                                              {143, {"mending_ns", 24}},
+                                              {161, {"untaken_streams", 8}},
+                                              {171, {"untaken_ns", 8}}};
   size_t found = 0;
   for (const Description& row : descriptions()) {
     const auto place = expected.find(row.id);
@@ -370,6 +372,53 @@ TEST(CounterView, of_another_user_is_for_root_alone_and_only_if_it_is_named) {
   ASSERT_EQ(chown(file->path().c_str(), 12345, 12345), 0);
   EXPECT_EQ(CounterView::open(file->path()).status().code(), Code::system_error);
   EXPECT_TRUE(test::is_ok(CounterView::open(file->path(), true)));
+}
+
+TEST(CounterFile, has_the_node_s_end_only_where_lanes_end_there) {
+  const auto without = make("");
+  const NodeView plain = test::value_of(CounterView::over(without->memory()))->read();
+  EXPECT_FALSE(plain.lanes_end_at_nodes);
+  EXPECT_EQ(prometheus_text(plain).find("node_end"), std::string::npos);
+
+  Shape shape = some_shape();
+  shape.lanes_end_at_workers = false;
+  shape.lanes_end_at_nodes = true;
+  const auto file = test::value_of(CounterFile::make(shape, "", 1));
+  EXPECT_EQ(CounterFile::bytes(shape),
+            CounterFile::bytes(some_shape()) - 3 * (6 - 3) * 2 * 64 + 4 * 64 + kUntakenSlots * 128);
+  count(file->node_end().untaken_frames, 7);
+  count(file->reader(2).streams, 3);
+  const QueryId query{5, 6, 1, 0};
+  UntakenStream stream;
+  stream.query = query;
+  stream.stage = 9;
+  stream.frames = 7;
+  file->untaken(1).store(stream);
+  Peer peer;
+  peer.worker_count = 2;
+  std::strcpy(peer.transport.data(), "shm");
+  file->set_peer(0, peer);
+  set(file->incoming(2, 1, 1).unreleased_bytes, 64);
+  set(file->incoming(2, 1, 1).last_stage, stage_word(query, 9));
+  const NodeView node = test::value_of(CounterView::over(file->memory()))->read();
+  EXPECT_TRUE(node.lanes_end_at_nodes);
+  EXPECT_EQ(node.node_end.untaken_frames, 7u);
+  EXPECT_EQ(node.workers[2].at_node_end.streams, 3u);
+  ASSERT_EQ(node.untaken.size(), 1u) << "those without frames are none";
+  EXPECT_EQ(node.untaken[0].query, query);
+  for (const IncomingLane& lane : node.incoming) {
+    const bool holds = lane.sender == 1 && lane.receiver == 4;
+    ASSERT_EQ(lane.held.size(), holds ? 1u : 0u);
+    if (!holds) continue;
+    EXPECT_EQ(lane.held[0].ring, 1u);
+    EXPECT_EQ(lane.held[0].bytes, 64u);
+    EXPECT_TRUE(is_stage_of(lane.held[0].last_stage, query));
+    EXPECT_FALSE(is_stage_of(lane.held[0].last_stage, {6, 6, 1, 0}));
+  }
+  const std::string page = prometheus_text(node);
+  test::expect_contains(page, "faro_node_end_untaken_frames{cluster=\"test\",node=\"1\"} 7\n");
+  test::expect_contains(
+      page, "faro_worker_node_end_streams{cluster=\"test\",node=\"1\",worker=\"4\"} 3\n");
 }
 
 TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {

@@ -383,6 +383,8 @@ typedef struct faro_session_metrics {
   uint64_t overflow_file_peak_bytes;
   uint64_t queries_running;
   uint64_t queries_failed;
+  uint64_t untaken_frames;
+  uint64_t untaken_streams;
 } faro_session_metrics;
 /* What rings have carried, either way: of lanes, or of channels. It is a plain value, without
  * `size`: it never grows. */

@@ -43,8 +43,9 @@ enum class Delivery : uint8_t {
   /// may be at work on theirs. A worker that stops leaves what comes to the others; senders stop
   /// when all mentioned workers of a node have. A batch that is held keeps its ring for all workers
   /// of the node; who holds one for longer than drain.delay_us gets copies from then on, charged to
-  /// overflow.memory_bytes, until it has released one sooner. Needs `lane.ends` = node
-  /// or both.
+  /// overflow.memory_bytes, until it has released one sooner. So no worker may hold a batch while
+  /// it waits by a lock or a barrier of its own for another of its node (`faro explain` names one
+  /// that does). Needs `lane.ends` = node or both.
   node = 1,
   /// A broadcast. There is one receiver, number 0: all listed workers, of which each gets every
   /// row, in the order in which a sender has sent it. A row travels once to each node, whose

@@ -69,6 +69,7 @@ void each_session_metric(Metrics& s, Visit visit) {
   visit("overflow_file_bytes", s.overflow_file_bytes),
       visit("overflow_file_peak_bytes", s.overflow_file_peak_bytes);
   visit("queries_running", s.queries_running), visit("queries_failed", s.queries_failed);
+  visit("untaken_frames", s.untaken_frames), visit("untaken_streams", s.untaken_streams);
 }
 
 /// A sequence of 64-bit little-endian words; see the .cc. Threads: any.

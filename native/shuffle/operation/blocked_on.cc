@@ -17,8 +17,8 @@ Outcome BlockedOn::rows(ShuffleCounts& shuffle, uint64_t sender,
   return Outcome::would_wait;
 }
 
-Outcome BlockedOn::room(ShuffleCounts& shuffle, uint32_t receiver_worker) noexcept {
-  last_ = {{WaitKind::room, 0, shuffle.query(), shuffle.stage(), receiver_worker},
+Outcome BlockedOn::room(ShuffleCounts& shuffle, uint32_t receiver_worker, bool at_node) noexcept {
+  last_ = {{WaitKind::room, 0, shuffle.query(), shuffle.stage(), receiver_worker, at_node},
            nullptr,
            &shuffle,
            &ShuffleCounts::on_room};

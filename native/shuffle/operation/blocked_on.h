@@ -58,8 +58,8 @@ class BlockedOn {
   /// Rows of a shuffle. `sender`: the only one that is polled, or counters::kAnyPeer. `senders` stays as long as
   /// the worker is blocked.
   Outcome rows(ShuffleCounts& shuffle, uint64_t sender, const AwaitedSenders& senders) noexcept;
-  /// Room in the ring to a receiver, or in the queue before it.
-  Outcome room(ShuffleCounts& shuffle, uint32_t receiver_worker) noexcept;
+  /// Room in the ring to a receiver, or in the queue before it. `at_node`: the ring ends at the receiver's node.
+  Outcome room(ShuffleCounts& shuffle, uint32_t receiver_worker, bool at_node) noexcept;
   Outcome outcome_of(const QueryId& query) noexcept;
   /// What calls within it have run into, or, if that is nothing, the condition itself.
   Outcome condition() noexcept;

@@ -31,7 +31,8 @@ NodeEnd::NodeEnd(session::Membership& membership, QueryTable& queries, Overflow&
       ready_(*membership.node_ready_set()),
       links_(membership.nodes().size()),
       readers_(membership),
-      streams_(membership, queries, overflow, readers_) {
+      streams_(membership, queries, overflow, readers_),
+      report_(membership, readers_) {
   for (const session::Node& node : membership.nodes())
     node_of_group_.insert(node_of_group_.end(), groups_of(membership.incoming_layout(node.number)),
                           node.number);
@@ -131,6 +132,11 @@ void NodeEnd::look_in_place_of(uint32_t local_worker) noexcept {
   for (NodeReader* reader = readers_.first(local_worker); reader != nullptr;
        reader = reader->waiting_next)
     readers_.wake_one(*reader->stream);
+}
+
+void NodeEnd::show() noexcept {
+  const Turn turn(*this);
+  if (turn) report_.show();
 }
 
 // ------------------------------------------------------------------------------------ with the right

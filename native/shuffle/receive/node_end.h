@@ -26,6 +26,7 @@
 #include "shuffle/receive/node_readers.h"
 #include "shuffle/receive/node_ring.h"
 #include "shuffle/receive/node_streams.h"
+#include "shuffle/receive/untaken_report.h"
 #include "transport/transport.h"
 
 namespace faro::shuffle {
@@ -65,6 +66,8 @@ class NodeEnd {
     sweep_later();
     look();
   }
+  /// Shows in the counter file what nobody has taken; not if somebody is at it. Threads: the network thread.
+  void show() noexcept;
   /// Looks, and has frames moved that lie in a ring and may keep its sender waiting. Returns whether any were. Threads: any worker.
   bool move(const NodeStreams::Move& move);
 
@@ -117,6 +120,7 @@ class NodeEnd {
   bool attached_ = false;                         // once
   NodeReaders readers_;
   NodeStreams streams_;
+  UntakenReport report_;
 };
 
 }  // namespace faro::shuffle

@@ -12,6 +12,7 @@ NodeLink::NodeLink(NodeEnd& end, session::Membership& membership, uint32_t node,
       node_(node),
       carrier_(std::move(carrier)),
       worker_count_(membership.nodes()[membership.node()].worker_count),
+      rings_per_lane_(membership.incoming_layout(node).rings_per_lane),
       rings_(membership.incoming_layout(node).rings_of_receiver()),
       shares_(size_t{membership.incoming_layout(node).rings_of_receiver()} * worker_count_) {
   const ring::Layout rings = membership.incoming_layout(node);

@@ -21,6 +21,10 @@ NodeReaders::NodeReaders(session::Membership& membership)
   to_wake_one_.reserve(kStreamsToWake);
 }
 
+void NodeReaders::count_streams(uint32_t worker, int more) noexcept {
+  counters::count(membership_.counters().reader(worker).streams, static_cast<uint64_t>(more));
+}
+
 void NodeReaders::list(NodeReader& reader) noexcept {
   if (std::exchange(reader.is_waiting, true)) return;
   Waiting& waiting = waiting_[reader.worker];
@@ -28,6 +32,7 @@ void NodeReaders::list(NodeReader& reader) noexcept {
   reader.waiting_next = nullptr;
   (waiting.last != nullptr ? waiting.last->waiting_next : waiting.first) = &reader;
   waiting.last = &reader;
+  count_streams(reader.worker, 1);
 }
 
 void NodeReaders::unlist(NodeReader& reader) noexcept {
@@ -37,6 +42,7 @@ void NodeReaders::unlist(NodeReader& reader) noexcept {
       reader.waiting_next;
   (reader.waiting_next != nullptr ? reader.waiting_next->waiting_before : waiting.last) =
       reader.waiting_before;
+  count_streams(reader.worker, -1);
 }
 
 // Who comes to the end of a stream by frames that others took may wait for just that.

@@ -59,6 +59,7 @@ class NodeReaders {
 
   void list(NodeReader& reader) noexcept;
   void unlist(NodeReader& reader) noexcept;
+  void count_streams(uint32_t worker, int more) noexcept;
 
   session::Membership& membership_;
   base::FixedArray<Waiting> waiting_;     // by worker

@@ -59,7 +59,7 @@ bool NodeRing::may_block_sender() const noexcept {
 
 // --- RingShare
 
-void RingShare::took(const NodeFrame& frame, bool counts) noexcept {
+void RingShare::took(const NodeFrame& frame, uint64_t stage, bool counts) noexcept {
   const uint64_t bytes = wire::padded(frame.view.header.length);
   if (counts) {
     counters::count(counters_->frames_received);
@@ -68,6 +68,7 @@ void RingShare::took(const NodeFrame& frame, bool counts) noexcept {
   if (!frame.is_in_ring()) return;
   unreleased_bytes_ += bytes;
   counters::set(counters_->unreleased_bytes, unreleased_bytes_);
+  counters::set(counters_->last_stage, stage);
 }
 
 void RingShare::left(const NodeFrame& frame, bool counts) noexcept {

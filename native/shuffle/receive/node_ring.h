@@ -117,8 +117,9 @@ class RingShare final : public transport::Incoming {
   RingShare(NodeRing& ring, counters::IncomingCounters& counters)
       : ring_(ring), counters_(&counters) {}
 
-  /// The worker takes a frame; it has to release one that lies in the ring. `counts`: as a frame that has come.
-  void took(const NodeFrame& frame, bool counts) noexcept;
+  /// The worker takes a frame; it has to release one that lies in the ring. `stage`: its stage_word (counters/layout.h). `counts`: as a
+  /// frame that has come.
+  void took(const NodeFrame& frame, uint64_t stage, bool counts) noexcept;
   /// It has not, after all.
   void left(const NodeFrame& frame, bool counts) noexcept;
 

@@ -124,7 +124,7 @@ const Binding* NodeShare::binding(const InRing& ring, const NodeReader& reader) 
 // A frame that nothing is done with; one in overflow goes as it leaves its stream.
 void NodeShare::drop_taken(InRing& ring, const NodeReader& reader, const NodeFrame& frame) {
   if (!frame.is_in_ring()) return;
-  share_of(*reader.stream).took(frame, frame.unread == 1);
+  share_of(*reader.stream).took(frame, reader.stream->stage_word(), frame.unread == 1);
   if (reader.stream->is_for_each()) hold(*reader.stream, frame);
   frames_.release_in_ring(ring, frame.view.token);
 }
@@ -162,7 +162,7 @@ void NodeShare::dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame
   }
   const bool counts = frame.unread == 1;
   RingShare& share = share_of(stream);
-  share.took(frame, counts);
+  share.took(frame, stream.stage_word(), counts);
   try {
     dispatch_.dispatch(ring, view, moved);
   } catch (const std::bad_alloc&) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "counters/layout.h"
 #include "faro/shuffle.h"
 #include "shuffle/query/node_stage.h"
 #include "shuffle/query/query.h"
@@ -76,6 +77,7 @@ struct NodeStream {
   const NodeFrame* row_begin =
       nullptr;               // with `node`: the first part of a row whose end has not come
   uint64_t rows = 0;         // that have come
+  uint32_t untaken = 0;      // frames of rows that lie there
   bool is_finished = false;  // nothing more comes
   base::Nanoseconds untaken_since = 0;  // there are frames, or one was taken
 
@@ -88,6 +90,8 @@ struct NodeStream {
   bool is_for_any() const noexcept { return delivery == Delivery::node; }
   /// Each reader uses its frames.
   bool is_for_each() const noexcept { return delivery == Delivery::replicate; }
+  /// What the counter file shows for its stage.
+  uint64_t stage_word() const noexcept { return counters::stage_word(query->id, stage_number); }
   bool is_over() const noexcept { return query->failed() || query->outcome_known(); }
   /// The frame that a reader may take now; null: none. A row in parts is taken by one reader, as a whole.
   NodeFrame* available(const NodeReader& reader) const noexcept {

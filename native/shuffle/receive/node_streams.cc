@@ -145,6 +145,7 @@ void NodeStreams::add(NodeStream& stream, NodeFrame& frame) noexcept {
   if (stream.first == nullptr) stream.untaken_since = membership_.clock().now_ns();
   frame.unread = is_for_any ? 1 : readers;
   stream.append(&frame);
+  note_untaken(stream, frame, 1);
   if (is_for_any && header.kind == wire::FrameKind::fragment) note_part_of_row(stream, frame);
   const bool is_too_early =
       planted(Plant::finished_too_early) && header.kind == wire::FrameKind::finish;
@@ -211,9 +212,20 @@ bool NodeStreams::taken(NodeReader& reader, base::Nanoseconds at) noexcept {
   return !end_if_done(stream);
 }
 
+void NodeStreams::note_untaken(NodeStream& stream, const NodeFrame& frame, int more) noexcept {
+  if (!frame.has_rows()) return;
+  counters::NodeEndCounters& shown = membership_.counters().node_end();
+  const bool had = stream.untaken != 0;
+  stream.untaken += static_cast<uint32_t>(more);
+  counters::count(shown.untaken_frames, static_cast<uint64_t>(more));
+  const bool has = stream.untaken != 0;
+  if (has != had) counters::count(shown.untaken_streams, has ? 1 : -uint64_t{1});
+}
+
 // All have passed it. In the ring, who has taken it holds it in the stream's place, or each reader holds it beside the stream.
 void NodeStreams::remove(NodeStream& stream, NodeFrame& frame) noexcept {
   stream.remove(&frame);
+  note_untaken(stream, frame, -1);
   if (frame.is_in_ring()) {
     stream.ring->count_untaken(-1);
     if (stream.is_for_each()) stream.ring->give_back(frame);
@@ -281,6 +293,7 @@ void NodeStreams::drop_frames(NodeStream& stream) noexcept {
   forget_begun_row(stream);
   while (NodeFrame* const frame = stream.first) {
     stream.remove(frame);
+    note_untaken(stream, *frame, -1);
     drop(*stream.ring, *frame);
   }
   gave_back(*stream.ring);

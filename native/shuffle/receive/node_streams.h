@@ -54,6 +54,7 @@ class NodeStreams {
   void note_part_of_row(NodeStream& stream, const NodeFrame& frame) noexcept;
   void forget_begun_row(NodeStream& stream) noexcept;
 
+  void note_untaken(NodeStream& stream, const NodeFrame& frame, int more) noexcept;
   void remove(NodeStream& stream, NodeFrame& frame) noexcept;
   bool end_if_done(NodeStream& stream) noexcept;
   void leave(NodeReader& reader) noexcept;

@@ -456,7 +456,7 @@ void Lane::lose_rows(uint32_t node) {
 Outcome Lane::blocked(Destination& to) noexcept {
   count(counters_->no_room);
   count(to.sent.no_room);
-  return lanes_.operation_.blocked_on().room(to.stage.shuffle.counts(), to.receiver);
+  return lanes_.operation_.blocked_on().room(to.stage.shuffle.counts(), to.receiver, is_to_node_);
 }
 
 }  // namespace faro::shuffle

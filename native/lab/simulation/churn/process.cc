@@ -302,13 +302,17 @@ uint64_t memory_for_links(const base::Settings& settings, uint32_t links) {
   rings.ring_bytes = static_cast<uint32_t>(settings.ring_bytes);
   const uint64_t workers = rings.sender_workers;
   const uint32_t counted = session::counted_rings_per_lane(settings);
-  const uint64_t lanes = workers * workers * counted *
-                         (sizeof(counters::OutgoingCounters) + sizeof(counters::IncomingCounters));
+  const uint64_t ends = settings.lanes_end_at_workers() ? workers : 1;
+  const uint64_t lanes =
+      workers * counted *
+      (ends * sizeof(counters::OutgoingCounters) + workers * sizeof(counters::IncomingCounters));
   counters::Shape shape;
   shape.cluster = settings.cluster_id;
   shape.node = static_cast<uint32_t>(settings.node);
   shape.workers_per_node = settings.workers_per_node;
   shape.rings_per_lane = counted;
+  shape.lanes_end_at_workers = settings.lanes_end_at_workers();
+  shape.lanes_end_at_nodes = settings.lanes_end_at_nodes();
   const uint64_t state = session::lane_state_bytes(settings, rings, rings);
   const auto groups =
       static_cast<uint32_t>(settings.workers_per_node.size() *

@@ -72,7 +72,7 @@ final class NativeMetrics {
         list(index(), this::worker),
         list(index(), this::link),
         list(index(), this::lane),
-        value(), value(), value(), value(), value(), value());
+        value(), value(), value(), value(), value(), value(), value(), value());
   }
 
   private WorkerMetrics worker() {

@@ -14,6 +14,8 @@ import java.util.List;
  * @param overflowFilePeakBytes the most bytes of the overflow file that were in use
  * @param queriesRunning queries that have not ended
  * @param queriesFailed since the session was opened
+ * @param untakenFrames with {@code lane.ends = node}: frames of rows that no worker has taken yet
+ * @param untakenStreams of which these frames are: a shuffle, from one worker
  */
 public record SessionMetrics(
     List<WorkerMetrics> workers,
@@ -24,5 +26,7 @@ public record SessionMetrics(
     long overflowFileBytes,
     long overflowFilePeakBytes,
     long queriesRunning,
-    long queriesFailed)
+    long queriesFailed,
+    long untakenFrames,
+    long untakenStreams)
     implements Counters {}

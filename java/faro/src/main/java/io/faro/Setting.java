@@ -262,6 +262,11 @@ public enum Setting {
    */
   KERNEL_SCATTER("kernel.scatter", "auto"),
   /**
+   * CPUs on which the network thread runs, as taskset has them: 0-3,8. Those of the socket of a
+   * network card are told by faro doctor. Empty: any that the process may use.
+   */
+  NETWORK_CPUS("network.cpus", ""),
+  /**
    * Number of times a waiting worker, or poller of an endpoint, yields the processor before it
    * sleeps. A worker whose last wait was long yields at most twice.
    */

@@ -99,6 +99,7 @@ class MetricsTest {
       assertEquals(0, metrics.queriesFailed());
       assertEquals(0, metrics.queriesRunning());
       assertEquals(0, metrics.overflowMemoryBytes());
+      assertEquals(0, metrics.untakenFrames());
     }
   }
 

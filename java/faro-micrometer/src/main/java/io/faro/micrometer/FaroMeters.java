@@ -37,6 +37,8 @@ public final class FaroMeters implements MeterBinder {
           "overflow_file_bytes",
           "overflow_file_peak_bytes",
           "queries_running",
+          "untaken_frames",
+          "untaken_streams",
           "open_shuffles",
           "held_frames",
           "unreleased_bytes");
