@@ -17,14 +17,16 @@ class DeliveryWays(Contestant):
     expected_seconds = 15
     ways = {
         "worker": "delivery to workers", "node": "delivery to nodes", "all": "delivery to nodes, all receive",
-        "absent": "one receives when the others have ended", "without": "one is no receiver", "holding": "one holds every batch",
+        "absent": "one receives when the others have ended", "without": "one takes no part", "holding": "one holds every batch",
         "handed_on": "two memcpy of each row, by two threads", "copies": "two memcpy of each row, by one thread",
+        "replicate": "replicated", "same_memory": "replicated, rings of the same memory together",
     }  # fmt: skip
 
     def command(self, workload: str, parameters: dict) -> Command:
         words = [FARO_LAB, "bench", "delivery", "--case", parameters["part"], "--rows", parameters["rows"]]
         words += ["--processes", parameters["processes"], "--workers", parameters["workers"]]
         words += ["--hold-ns", parameters["hold_ns"]] if "hold_ns" in parameters else []
+        words += ["--set", f"transport={parameters['transport']}"] if "transport" in parameters else []
         words += ["--set", f"ring.bytes={parameters['ring_bytes']}"] if "ring_bytes" in parameters else []
         return Command([*words, "--repetitions", 1, "--json"])
 
@@ -32,7 +34,7 @@ class DeliveryWays(Contestant):
         report = json.loads(output)
 
         def result(way: dict) -> Result:
-            values = dict(way["runs"][-1])
+            values = {**way["runs"][-1], "bytes_to_others": way["bytes_to_others"]}
             if parameters["part"] == "wide":
                 moved = report["rows"] * report["row_bytes"]
                 values |= {"bytes_per_second": moved / values["seconds"], "bytes_per_cpu_second": moved / values["cpu_seconds"]}

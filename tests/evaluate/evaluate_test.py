@@ -88,14 +88,14 @@ class Reading(unittest.TestCase):
 
     def test_reads_all_ways_of_a_case_of_delivery(self):
         run = {"seconds": 2.0, "cpu_seconds": 4.0, "least_seconds": 3.0, "busiest_cpu_times_mean": 1.5, "most_rows_times_mean": 6.0}
-        ways = [{"name": name, "verified": name == "node", "count": 10, "checksum": "0a", "runs": [run]} for name in ("copies", "node")]
+        ways = [{"name": name, "verified": name == "node", "count": 10, "checksum": "0a", "bytes_to_others": 5, "runs": [run]} for name in ("copies", "node")]
         output = json.dumps({"rows": 10, "row_bytes": 65536, "ways": ways})
         place = {"part": "wide", "processes": 2, "workers": 2, "rows": 10}
         (_, copies), (_, node) = CONTESTANTS["delivery-ways"].results("delivery", place, output)
         self.assertEqual((copies.contestant, copies.verified, node.contestant, node.verified), ("delivery-copies", False, "delivery-node", True))
         self.assertEqual((node.values["bytes_per_second"], node.values["bytes_per_cpu_second"]), (327680, 163840))
         (_, skewed), _ = CONTESTANTS["delivery-ways"].results("delivery", {**place, "part": "skewed"}, output)
-        self.assertEqual(skewed.values, run)
+        self.assertEqual(skewed.values, run | {"bytes_to_others": 5})
 
     def test_reads_what_is_counted_of_a_cluster(self):
         shape = {"workers": 8, "ring_bytes": 98, "planned_ring_bytes": 100, "taken_bytes": 198, "planned_bytes": 250}
@@ -346,6 +346,14 @@ class Multiplexer(unittest.TestCase):
         for links, verdict in ((15, "yes"), (14, "no")):
             plan = [measured("plan-node", 0, {"part": "plan"}, links=links)]
             self.assertEqual(counted.judged(Measurements(plan)).verdict, verdict)
+
+    def test_a_broadcast_is_to_send_a_quarter(self):
+        goal = self.goal("tcp, broadcast: replicated against delivery to workers, bytes to other nodes")
+        for sent, verdict in ((250, "yes"), (254, "yes"), (240, "no"), (260, "no")):
+            both = (("delivery-worker", 1000), ("delivery-replicate", sent))
+            found = [measured(one, 0, {"part": "broadcast", "transport": "tcp"}, bytes_to_others=count) for one, count in both]
+            self.assertEqual(goal.judged(Measurements(found)).verdict, verdict)
+        self.assertEqual(goal.judged(Measurements([])).verdict, "not measured")
 
     def test_each_goal_stands_beside_who_carried_it_and_what_the_paper_found(self):
         rows = multiplexer.figures(Measurements([]))

@@ -338,13 +338,15 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
         {**worked_on, "part": "holding", **({"hold_ns": 1_000_000} if quick else {"rows": 4_000_000})},
     ]
     wide = {"part": "wide", "processes": 2, "workers": 2, "ring_bytes": 512 * KIB, "rows": 200 if quick else 40_000}
+    broadcast = {"part": "broadcast", "processes": 4, "workers": 4, "rows": 2_000 if quick else 400_000}
     memory = [{"part": "memory", "processes": p, "workers": w} for p, w in ((4, 1), (4, 8), (8, 8))]
     counted = {"part": "skew", "part_of_one_key": SKEWED_PART, "rows": 1_000_000 if quick else 24_000_000}
     of_the_paper = {"part": "plan", "processes": 6, "workers": 40}
     points = _points(("group-ways",), *groups)
     free = _of(_points(("shm", "shm-node"), *two_stage), workload="two_stage")
     free += _of(_points(("shm-node-64", "tcp", "tcp-node"), four_by_two), workload="two_stage")
-    free += _of(_points(("delivery-ways",), *skewed, *slow, wide), workload="delivery")
+    broadcasts = [{**broadcast, "transport": transport} for transport in FARO]
+    free += _of(_points(("delivery-ways",), *skewed, *slow, wide, *broadcasts), workload="delivery")
     free += _of(_points(("ends-workers", "ends-node"), *memory), workload="memory")
     free += _of(_points(("skew",), *({**counted, "units": units} for units in (240, 6))), workload="skew")
     free += _of(_points(("plan-workers", "plan-node"), of_the_paper), workload="memory")
@@ -356,8 +358,9 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
         "sent and received. All else is on all processors. The two-stage job delivers to workers by lanes of their own, or to nodes, "
         "where any worker takes what comes. Skewed: three quarters of the rows have one key, and a receiver works about 1 µs on a row, by "
         "a loop of counted instructions. Absent: one worker sends its rows, and makes no call before the others of its node have "
-        "received all. Holding: one worker holds every batch for 20 ms, asleep. Wide: rows of 64 KiB are copied in and out; beside it "
-        "as many threads make both copies alone, each of what another one has copied in, or of its own. At least: the CPU time of the busiest worker, or that of all shared by the processors, "
+        "received all. Holding: one worker sends nothing, and holds every batch for 20 ms, asleep. Wide: rows of 64 KiB are copied in and out; beside it "
+        "as many threads make both copies alone, each of what another one has copied in, or of its own. Broadcast: rows of 64 bytes of each worker to all "
+        "workers, by delivery to workers or replicated. At least: the CPU time of the busiest worker, or that of all shared by the processors, "
         "which is what time would be on a machine without other work. Memory: what all processes have grown by when "
         "the session is open; of that rings are what more it is with rings twice as large. Skew is counted by the hash and the function that Faro partitions by.",
     )  # fmt: skip

@@ -196,6 +196,28 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class TimesOther:
+    """The `value` of `faro` is `wanted` times that of `other` at a place, give or take `part` of it, in every lap."""
+
+    what: str
+    experiment: str
+    value: str
+    faro: str
+    other: str
+    place: dict
+    wanted: float
+    part: float
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"{number(self.wanted)} × ± {self.part * 100:g} %"
+        found = ms.compare(self.value, self.other, self.faro, **self.place)
+        if found is None:
+            return Judged(wanted)
+        reached = all(abs(one - self.wanted) <= self.part * self.wanted for one in (found.least, found.most))
+        return Judged(wanted, f"{number(found.ratio)} × ({number(found.least)} to {number(found.most)})", "yes" if reached else "no")
+
+
+@dataclass(frozen=True)
 class Within:
     """The `value` of a contestant at a place differs from what is wanted by at most this part of it; in times of its value at
     another place, if there is one."""
@@ -374,6 +396,13 @@ def _of_delivery():
     what = f"{text}: bytes per second of CPU against two memcpy of each row by one thread, which has it in its cache"
     yield beside(what, "bytes_per_cpu_second", "delivery-node", "delivery-copies", at, 0.8, at_least=True)
 
+
+    for transport, bound in (("tcp", 0.5), ("shm", 0.75)):
+        at, text = {"part": "broadcast", "transport": transport}, f"4 × 4, {transport}, broadcast: replicated against delivery to workers"
+        yield TimesOther(f"{text}, bytes to other nodes", "multiplexer", "bytes_to_others", "delivery-replicate", "delivery-worker", at, 0.25, 0.02)
+        for way, rings in (("replicate", "the same rings"), ("same_memory", "rings of the same memory together")):
+            for value, words in (("seconds", "time"), ("cpu_seconds", "CPU time")):
+                yield beside(f"{text}, {rings}, {words}", value, f"delivery-{way}", "delivery-worker", at, bound)
 
 
 def _of_lanes_to_nodes():

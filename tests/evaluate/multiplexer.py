@@ -15,6 +15,7 @@ _BESIDE = {
     "absent": ("shared memory", "no worker waits for another one of its server: work is stolen; no figure of its own"),
     "holding": ("shared memory", "no figure of its own"),
     "wide": ("shared memory", "messages of 512 KiB over InfiniBand, 4 GB/s, received at 4 % of a CPU where TCP takes 100 to 190 %"),
+    "broadcast": ("as named, between processes of one machine", "a broadcast goes once to each server, not to each of its exchange operators; a broadcast join then pays from inputs that differ 5 times on, not 239"),
     "memory": ("shared memory; counted by the kernel, with rings of two sizes", "a buffer for each of n·t − 1 others without a multiplexer, of n − 1 with it"),
     "skew": ("counted", "Zipf 0.84: more than twice the input for the most loaded of 240 units, 2.8 % more of 6"),
     "plan": ("faro plan", "57,560 connections and 239 buffers per operator by exchange operators; 30, one each way, and 5 by the multiplexer"),
@@ -65,6 +66,6 @@ def _times(found: Comparison | None) -> str:
 NOT_SHOWN = (
     "Not shown, for this machine cannot: what buffers cost that lie in the memory of another processor (the paper: 17 % less with interleaved memory, "
     "52 % less with all of it on one of four sockets); queries of TPC-H on six servers, and the times of other systems (Spark SQL, Impala, "
-    "MemSQL, Vectorwise Vortex). Not there: a retain count at the sender, since rings mirror bytes, so that each member of a group gets a "
-    "copy; a network schedule, of which only a model is (faro-lab simulate --network)."
+    "MemSQL, Vectorwise Vortex). Not there: a retain count at the sender, since rings mirror bytes, so that each member of a group, or node of a "
+    "broadcast, gets a copy; a network schedule, of which only a model is (faro-lab simulate --network)."
 )

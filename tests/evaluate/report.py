@@ -35,6 +35,7 @@ _COLUMNS = {
     "least_seconds": ("at least, s", 1),
     "busiest_cpu_times_mean": ("busiest worker, CPU/mean", 1),
     "most_rows_times_mean": ("most loaded, rows/mean", 1),
+    "bytes_to_others": ("MiB to other nodes", 2**-20),
     "ring_bytes": ("MiB of rings", 2**-20),
     "rings_of_planned": ("rings, of those planned", 1),
     "taken_bytes": ("MiB of all", 2**-20),

@@ -33,19 +33,20 @@ std::vector<DeliveryWay> run(const DeliveryJob& job) {
 }
 
 TEST(DeliveryBench, carries_every_row_once_whoever_takes_none_or_holds_some) {
-  for (const char* name : {"skewed", "absent", "holding", "wide"}) {
+  for (const char* name : {"skewed", "absent", "holding", "wide", "broadcast"}) {
     SCOPED_TRACE(name);
     const DeliveryCase which = parse_delivery_case(name).value();
     const uint64_t rows = which == DeliveryCase::wide ? 101 : 50'001;
     const std::vector<DeliveryWay> ways = run(job_of(which, rows));
-    ASSERT_EQ(ways.size(), which == DeliveryCase::wide ? 3u : 2u);
+    ASSERT_EQ(ways.size(), which >= DeliveryCase::wide ? 3u : 2u);
     for (const DeliveryWay& way : ways) {
       SCOPED_TRACE(way.name);
       ASSERT_EQ(way.rounds.size(), 2u);
       for (const RunFigures& round : way.rounds) {
         EXPECT_TRUE(round.verified());
-        EXPECT_EQ(round.totals.count, rows);
-        EXPECT_EQ(round.totals, workload::totals_of(rows));
+        const uint64_t copies = which == DeliveryCase::broadcast ? 2 * 3 : 1;
+        const workload::Totals each = workload::totals_of(rows);
+        EXPECT_EQ(round.totals, (workload::Totals{copies * each.count, copies * each.checksum}));
         EXPECT_GT(round.busiest_cpu_seconds, 0);
         EXPECT_LE(round.busiest_cpu_seconds, round.cpu_seconds);
       }
@@ -60,8 +61,17 @@ TEST(DeliveryBench, one_worker_has_three_quarters_of_skewed_rows_that_go_to_work
   EXPECT_LT(ways[0].median.most_rows, 33'000);  // a sixth of the others
 }
 
+TEST(DeliveryBench, a_replicated_row_travels_once_to_each_node) {
+  const std::vector<DeliveryWay> ways = run(job_of(DeliveryCase::broadcast, 30'000));
+  ASSERT_EQ(ways.size(), 3u);
+  // Three workers of a node.
+  const double times =
+      static_cast<double>(ways[1].bytes_to_others) / static_cast<double>(ways[0].bytes_to_others);
+  EXPECT_NEAR(times, 1.0 / 3, 0.05);
+}
+
 TEST(DeliveryBench, refuses_what_it_cannot_run) {
-  EXPECT_EQ(parse_delivery_case("broadest").status().code(), Code::invalid_argument);
+  EXPECT_EQ(parse_delivery_case("broad").status().code(), Code::invalid_argument);
   DeliveryJob job = job_of(DeliveryCase::absent, 100);
   job.workers_per_process = 1;
   EXPECT_EQ(run_delivery(job, Config()).status().code(), Code::invalid_argument);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -27,7 +28,7 @@ namespace {
 
 using workload::EndsCodec;
 
-constexpr std::string_view kCaseNames[] = {"skewed", "absent", "holding", "wide"};
+constexpr std::string_view kCaseNames[] = {"skewed", "absent", "holding", "wide", "broadcast"};
 constexpr uint64_t kFrequentKey = 7;
 constexpr uint64_t kBlockRows = 512;  // that are made between two looks at what has come
 constexpr uint32_t kWideRowsAtOnce = 4;
@@ -37,9 +38,10 @@ constexpr uint32_t kOddWorker = 1;  // that is absent, or holds
 struct Way {
   std::string_view name;
   Delivery delivery = Delivery::node;
-  bool without_odd_worker = false;  // it is no receiver
+  bool without_odd_worker = false;  // it does not receive
   bool is_absent = false;
   bool holds = false;
+  bool same_memory = false;   // rings as many times larger as there are fewer of them
   bool copies_alone = false;  // no carrier takes part
   bool hands_on = false;      // what one thread copies in another one copies out
 };
@@ -56,6 +58,10 @@ std::vector<Way> ways_of(DeliveryCase which) {
       return {{.name = "handed_on", .copies_alone = true, .hands_on = true},
               {.name = "copies", .copies_alone = true},
               {.name = "node"}};
+    case DeliveryCase::broadcast:
+      return {{.name = "worker", .delivery = Delivery::worker},
+              {.name = "replicate", .delivery = Delivery::replicate},
+              {.name = "same_memory", .delivery = Delivery::replicate, .same_memory = true}};
   }
   return {};
 }
@@ -94,27 +100,13 @@ class DeliveryWorker : public RoundWorker {
         ended_(ended),
         worker_(worker),
         progress_(progress),
-        is_odd_(worker.number() == kOddWorker) {}
+        is_odd_(worker.number() == kOddWorker),
+        sends_(!(is_odd_ && job.which == DeliveryCase::holding)),
+        receives_(!(is_odd_ && way.without_odd_worker)) {}
 
   Status run(const QueryId& query) final {
-    ShuffleSpec spec{query, 0, job_.row_bytes(), {}, receivers()};
-    spec.delivery = way_.delivery;
-    FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker_.open_shuffle(spec));
-    FARO_ASSIGN_OR_RETURN(const ShuffleSender sender, shuffle.sender());
     sum_ = {};
-    rest_ = IntegerRange{0, job_.rows}.part(worker_.number(), job_.worker_count());
-    FARO_RETURN_IF_ERROR(begin(shuffle));
-    const bool is_absent = way_.is_absent && is_odd_;
-    const bool receives = !(way_.without_odd_worker && is_odd_);
-    if (is_absent) FARO_RETURN_IF_ERROR(send_alone(sender));
-    const Outcome outcome = worker_.exchange(
-        shuffle,
-        is_absent ? ExchangePart::Produce{}
-                  : [this](const auto& by) { return send(by, Wait::none()); },
-        receives ? [this](Batch& batch) { take(batch); } : ExchangePart::Consume{});
-    if (outcome != Outcome::end_of_stream) return worker_.status();
-    if (!is_absent) ended_.add();
-    shuffle.close();
+    if (sends_ || receives_) FARO_RETURN_IF_ERROR(run_shuffle(query));
     return end_query(worker_, query);
   }
 
@@ -131,16 +123,46 @@ class DeliveryWorker : public RoundWorker {
   RowSum& sum() { return sum_; }
 
  private:
-  std::vector<uint32_t> receivers() const {
-    if (!way_.without_odd_worker) return {};
+  Status run_shuffle(const QueryId& query) {
+    ShuffleSpec spec{query, 0, job_.row_bytes(), {}, {}};
+    if (job_.which == DeliveryCase::holding) spec.senders = all_but_the_odd_one();
+    if (way_.without_odd_worker) spec.receivers = all_but_the_odd_one();
+    spec.delivery = way_.delivery;
+    FARO_ASSIGN_OR_RETURN(Shuffle shuffle, worker_.open_shuffle(spec));
+    if (sends_) FARO_RETURN_IF_ERROR(begin(shuffle));
+    rest_ = sends_ ? own_rows() : IntegerRange{};
+    const bool is_absent = way_.is_absent && is_odd_;
+    if (is_absent) FARO_RETURN_IF_ERROR(send_alone(shuffle));
+    const Outcome outcome = worker_.exchange(
+        shuffle,
+        sends_ && !is_absent
+            ? [this](const ShuffleSender& sender) { return send(sender, Wait::none()); }
+            : ExchangePart::Produce{},
+        receives_ ? [this](Batch& batch) { take(batch); } : ExchangePart::Consume{});
+    if (outcome != Outcome::end_of_stream) return worker_.status();
+    if (!is_absent) ended_.add();
+    shuffle.close();
+    return Status::Ok();
+  }
+
+  std::vector<uint32_t> all_but_the_odd_one() const {
     std::vector<uint32_t> all(job_.worker_count());
     std::iota(all.begin(), all.end(), 0);
     std::erase(all, kOddWorker);
     return all;
   }
 
+  /// The rows that this worker sends.
+  IntegerRange own_rows() const {
+    const IntegerRange all{0, job_.rows};
+    const uint32_t number = worker_.number();
+    if (job_.which != DeliveryCase::holding) return all.part(number, job_.worker_count());
+    return all.part(number < kOddWorker ? number : number - 1, job_.worker_count() - 1);
+  }
+
   /// Sends all, and makes no call until the other workers of this process have received all.
-  Status send_alone(const ShuffleSender& sender) {
+  Status send_alone(const Shuffle& shuffle) {
+    FARO_ASSIGN_OR_RETURN(const ShuffleSender sender, shuffle.sender());
     Outcome outcome = Outcome::done;
     while (outcome == Outcome::done) outcome = send(sender, Wait::forever());
     if (outcome != Outcome::end_of_stream || sender.finish() != Outcome::done)
@@ -161,6 +183,8 @@ class DeliveryWorker : public RoundWorker {
   Worker& worker_;
   std::atomic<uint64_t>& progress_;
   const bool is_odd_;
+  const bool sends_;
+  const bool receives_;
   IntegerRange rest_;
   RowSum sum_;
   uint32_t round_ = 0;
@@ -204,6 +228,45 @@ class NarrowWorker final : public DeliveryWorker {
 
   RowSender<Row> sender_;
   std::vector<Row> block_;
+};
+
+/// Rows to all workers.
+class BroadcastWorker final : public DeliveryWorker {
+ public:
+  using DeliveryWorker::DeliveryWorker;
+
+ private:
+  static constexpr uint32_t kRowBytes = DeliveryJob::kBroadcastRowBytes;
+  using Row = workload::IntegerRow<kRowBytes>;
+  using Loops = workload::RowLoops<kRowBytes>;
+
+  Status begin(const Shuffle& shuffle) override {
+    FARO_ASSIGN_OR_RETURN(sender_, shuffle.sender<Row>());
+    made_ = 0;
+    return Status::Ok();
+  }
+
+  Outcome send(const ShuffleSender&, Wait wait) override {
+    if (rest().empty()) return Outcome::end_of_stream;
+    if (made_ == 0) {  // rows that find no room are kept
+      made_ = std::min(kBlockRows, rest().size());
+      block_.resize(made_);
+      Loops::generate(rest().begin, made_, block_.data());
+    }
+    const Sent sent = sender_.broadcast_all(std::span<const Row>(block_).last(made_), wait);
+    made_ -= sent.rows;
+    rest().begin += sent.rows;
+    return sent.outcome;
+  }
+
+  void add_up(const Batch& batch) override {
+    const std::span<const Row> rows = batch.rows<Row>();
+    sum() += Loops::sum(rows.data(), rows.size());
+  }
+
+  RowSender<Row> sender_;
+  std::vector<Row> block_;
+  size_t made_ = 0;  // of the block, not yet sent: the last ones
 };
 
 /// Memory that rows of 64 KiB are copied from and to.
@@ -315,8 +378,13 @@ class CopyingWorker {
   RowSum sum_;
 };
 
-Result<RunFigures> copy_once(const DeliveryJob& job, bool hands_on, const Config& config,
-                             const Expectation& expected, const RunOptions& once) {
+struct Once {
+  RunFigures figures;
+  uint64_t bytes_to_others = 0;
+};
+
+Result<Once> copy_once(const DeliveryJob& job, bool hands_on, const Config& config,
+                       const Expectation& expected, const RunOptions& once) {
   FARO_ASSIGN_OR_RETURN(const base::Settings settings,
                         base::Settings::resolve_without_nodes(config));
   const uint64_t slots =
@@ -333,28 +401,44 @@ Result<RunFigures> copy_once(const DeliveryJob& job, bool hands_on, const Config
   };
   FARO_ASSIGN_OR_RETURN(const std::vector<RunFigures> rounds,
                         run_group(group, expected, once, body));
-  return rounds.front();
+  return Once{rounds.front(), 0};
 }
 
-Result<RunFigures> run_once(const DeliveryJob& job, const Way& way, const Config& config) {
+Result<Once> run_once(const DeliveryJob& job, const Way& way, const Config& config) {
   const RunOptions once;  // and once before, to warm up
-  const Expectation expected{job.rows, job.rows, workload::totals_of(job.rows)};
+  const uint64_t copies = job.copies();
+  const Totals each = workload::totals_of(job.rows);
+  const Expectation expected{
+      job.rows, copies * job.rows, {copies * each.count, copies * each.checksum}};
   if (way.copies_alone) return copy_once(job, way.hands_on, config, expected, once);
   Config own = config;
   FARO_RETURN_IF_ERROR(
-      own.set("lane.ends", way.delivery == Delivery::node ? "node" : "workers", "bench"));
+      own.set("lane.ends", way.delivery == Delivery::worker ? "workers" : "node", "bench"));
+  if (way.same_memory) {
+    FARO_ASSIGN_OR_RETURN(const base::Settings settings,
+                          base::Settings::resolve_without_nodes(config));
+    const uint64_t larger = settings.ring_bytes * std::bit_ceil(job.workers_per_process);
+    FARO_RETURN_IF_ERROR(own.set("ring.bytes", larger, "bench"));
+  }
   Ended ended;
   const MakeRoundWorker make =
       [&](Session&, Worker& worker,
           std::atomic<uint64_t>& progress) -> std::unique_ptr<RoundWorker> {
     if (job.which == DeliveryCase::wide)
       return std::make_unique<WideWorker>(job, way, ended, worker, progress);
+    if (job.which == DeliveryCase::broadcast)
+      return std::make_unique<BroadcastWorker>(job, way, ended, worker, progress);
     return std::make_unique<NarrowWorker>(job, way, ended, worker, progress);
   };
   FARO_ASSIGN_OR_RETURN(const FaroRun run,
                         run_cluster({job.process_count, job.workers_per_process, expected, make},
                                     {.config = own}, once));
-  return run.rounds.front();
+  Once once_run{run.rounds.front(), 0};
+  for (const NodeReport& node : run.nodes) {
+    for (const LinkMetrics& link : node.metrics.links)
+      if (link.transport != "local") once_run.bytes_to_others += link.bytes_sent;
+  }
+  return once_run;
 }
 
 }  // namespace
@@ -366,10 +450,15 @@ Result<DeliveryCase> parse_delivery_case(std::string_view name) {
   return Status(Code::invalid_argument, fmt::format("case = {}: must be {}", name, kDeliveryCases));
 }
 
+uint32_t DeliveryJob::row_bytes() const noexcept {
+  if (which == DeliveryCase::wide) return kWideRowBytes;
+  return which == DeliveryCase::broadcast ? kBroadcastRowBytes : 8;
+}
+
 Status DeliveryJob::validate() const {
   FARO_RETURN_IF_ERROR((TwoStageJob{process_count, workers_per_process, 0}.validate()));
   if (workers_per_process >= 2) return Status::Ok();
-  if (which == DeliveryCase::skewed || which == DeliveryCase::wide) return Status::Ok();
+  if (which != DeliveryCase::absent && which != DeliveryCase::holding) return Status::Ok();
   return Status(Code::invalid_argument,
                 fmt::format("workers per process = {}: must be 2 or more, for one of them receives "
                             "nothing or is slow",
@@ -380,11 +469,12 @@ Result<std::vector<DeliveryWay>> run_delivery(const DeliveryJob& job, const Conf
   FARO_RETURN_IF_ERROR(job.validate());
   const std::vector<Way> ways = ways_of(job.which);
   std::vector<DeliveryWay> all;
-  for (const Way& way : ways) all.push_back({std::string(way.name), {}, {}});
+  for (const Way& way : ways) all.push_back({std::string(way.name), {}, {}, 0});
   for (uint32_t round = 0; round < job.rounds; ++round) {
     for (size_t i = 0; i < ways.size(); ++i) {
-      FARO_ASSIGN_OR_RETURN(const RunFigures figures, run_once(job, ways[i], config));
-      all[i].rounds.push_back(figures);
+      FARO_ASSIGN_OR_RETURN(const Once once, run_once(job, ways[i], config));
+      all[i].rounds.push_back(once.figures);
+      all[i].bytes_to_others = once.bytes_to_others;
     }
   }
   for (DeliveryWay& way : all) way.median = median_of(way.rounds);

@@ -43,6 +43,7 @@ double times_mean(double most, double all, const DeliveryJob& job) {
 Json way_json(const DeliveryJob& job, const DeliveryWay& way, uint32_t processors) {
   Json json{{"name", way.name}};
   put_totals(json, way.median);
+  json["bytes_to_others"] = way.bytes_to_others;
   json["runs"] = Json::array();
   for (const bench::RunFigures& run : way.rounds) {
     json["runs"].push_back(
@@ -67,8 +68,9 @@ double ratio(const DeliveryWay& one, const DeliveryWay& other,
 
 std::string table_of(const DeliveryJob& job, const std::vector<DeliveryWay>& ways,
                      uint32_t processors) {
-  Table table("lrrrrrrrl");
-  table.add({"", "time", "times", "CPU", "times", "at least", "times", "busiest: CPU, rows", ""});
+  Table table("lrrrrrrrrl");
+  table.add({"", "time", "times", "CPU", "times", "at least", "times", "busiest: CPU, rows",
+             "to other nodes", ""});
   for (const DeliveryWay& way : ways) {
     const auto least = [&](const bench::RunFigures& run) { return least_seconds(run, processors); };
     const auto times = [&](const std::function<double(const bench::RunFigures&)>& of) {
@@ -81,7 +83,7 @@ std::string table_of(const DeliveryJob& job, const std::vector<DeliveryWay>& way
          seconds_text(least(run)), times(least),
          fmt::format("{:.2f}, {:.2f}", times_mean(run.busiest_cpu_seconds, run.cpu_seconds, job),
                      times_mean(run.most_rows, static_cast<double>(run.totals.count), job)),
-         verdict_text(run)});
+         bytes_text(way.bytes_to_others), verdict_text(run)});
   }
   return table.text();
 }
@@ -231,9 +233,9 @@ void add_delivery_command(CLI::App& bench, int& exit_code) {
   command.add_option("--case", flags.which, bench::kDeliveryCases)->type_name("NAME");
   add_number(command, "--processes", job.process_count, "Each a node", 1, 4096);
   add_number(command, "--workers", job.workers_per_process, "Per process", 1, 4096);
-  add_number(command, "--rows", job.rows, "Of all workers", 1, uint64_t{1} << 36);
+  add_number(command, "--rows", job.rows, "That all workers send", 1, uint64_t{1} << 36);
   add_number(command, "--steps", job.steps_per_row,
-             "Of four instructions, with each row but wide ones", 0, 1'000'000);
+             "Of four instructions, with each row of the first three cases", 0, 1'000'000);
   add_number(command, "--hold-ns", job.hold_ns, "How long the one that holds a batch sleeps", 0,
              uint64_t{1} << 36);
   add_repetitions_flag(command, job.rounds);
