@@ -35,6 +35,7 @@ CONTESTANTS: dict[str, Contestant] = {
         Faro("shm-node", "Faro over shared memory, delivery to nodes", "shm", *TO_NODES),
         Faro("shm-node-64", "Faro over shared memory, delivery to nodes, rings of 64 KiB", "shm", *TO_NODES, "--ring", "64KiB"),
         Faro("tcp-node", "Faro over TCP, delivery to nodes", "tcp", *TO_NODES),
+        Faro("tcp-node-64", "Faro over TCP, delivery to nodes, rings of 64 KiB", "tcp", *TO_NODES, "--ring", "64KiB"),
         DeliveryWays("delivery-ways", "delivery to nodes"),
         Skew("skew", "rows by their hash, counted"),
         RingMemory("ends-workers", "lanes that end at workers", "workers"),
@@ -344,7 +345,7 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
     of_the_paper = {"part": "plan", "processes": 6, "workers": 40}
     points = _points(("group-ways",), *groups)
     free = _of(_points(("shm", "shm-node"), *two_stage), workload="two_stage")
-    free += _of(_points(("shm-node-64", "tcp", "tcp-node"), four_by_two), workload="two_stage")
+    free += _of(_points(("shm-node-64", "tcp", "tcp-node", "tcp-node-64"), four_by_two), workload="two_stage")
     broadcasts = [{**broadcast, "transport": transport} for transport in FARO]
     free += _of(_points(("delivery-ways",), *skewed, *slow, wide, *broadcasts), workload="delivery")
     free += _of(_points(("ends-workers", "ends-node"), *memory), workload="memory")

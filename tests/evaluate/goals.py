@@ -379,6 +379,7 @@ def _of_delivery():
     for node, worker, workers, bound, text in (
         ("shm-node", "shm", 1, 1.05, ""), ("shm-node", "shm", 2, 1.25, ""),
         ("shm-node-64", "shm", 2, 1.15, ", rings twice as large"), ("tcp-node", "tcp", 2, 1.05, ""),
+        ("tcp-node-64", "tcp", 2, 1.05, ", rings twice as large"),
     ):  # fmt: skip
         what = f"4 × {workers}, {worker}: delivery to nodes{text} against delivery to workers, CPU per hop"
         yield beside(what, "cpu_ns_per_hop", node, worker, {"part": "two-stage", "workers": workers}, bound)

@@ -1,5 +1,6 @@
-// What delivery to nodes is worth (Delivery::node and replicate): one shuffle whose rows any worker of a node may take, beside one whose rows each
-// have their worker, or beside itself without what disturbs it. All ways of a job take turns within one run.
+// What delivery to nodes is worth (Delivery::node and replicate): one shuffle whose rows any worker of a node may take, or all of
+// them, beside one whose rows each have their worker, or beside itself without what disturbs it. All ways of a job take turns within
+// one run.
 //
 //   skewed     three quarters of all rows have one key; delivery to workers, each with lanes of its own, beside delivery to nodes
 //   absent     by delivery to nodes: all workers receive; one sends its rows, and then makes no call before the others of its node
@@ -55,8 +56,8 @@ struct DeliveryWay {
   std::string name;
   std::vector<RunFigures> rounds;
   RunFigures median;
-  uint64_t bytes_to_others =
-      0;  ///< that nodes have sent to each other in the last round, and in one before that warms up
+  /// What nodes have sent to each other in the last round, and in one before that warms up.
+  uint64_t bytes_to_others = 0;
 };
 
 /// The ways of the job's case, the one that others are compared with first. `config`: settings of every node but lane.ends, which
