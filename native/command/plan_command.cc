@@ -315,9 +315,9 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
                               const char* remark) {
     memory.add({std::string("  ") + what, bytes_text(one), bytes_text(cluster), remark});
   };
-  const auto by_ends = [&settings](const char* workers, const char* nodes, const char* both) {
-    if (!settings.lanes_end_at_nodes()) return workers;
-    return settings.lanes_end_at_workers() ? both : nodes;
+  const auto by_ends = [&settings](const char* at_workers, const char* at_nodes, const char* both) {
+    if (!settings.lanes_end_at_nodes()) return at_workers;
+    return settings.lanes_end_at_workers() ? both : at_nodes;
   };
   line("outgoing rings", node.rings.outgoing_bytes, all.rings.outgoing_bytes,
        by_ends("(m-1)·n²·B, to workers of other nodes", "(m-1)·n·B, to other nodes",

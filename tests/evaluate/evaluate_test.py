@@ -19,6 +19,7 @@ import contest
 import findings
 import guest
 import in_turn
+import multiplexer
 import programs
 from contestant import Contestant, Result
 from experiments import CONTESTANTS, Experiment, Point, experiments
@@ -84,6 +85,35 @@ class Reading(unittest.TestCase):
         ]
         goals = [one for one in GOALS if one.experiment == "multiplexer" and one.place == at and one.value != "send_cpu_ns_per_copy"]
         self.assertEqual([goal.judged(Measurements(ways)).verdict for goal in goals], ["no", "yes", "yes"])
+
+    def test_reads_all_ways_of_a_case_of_delivery(self):
+        run = {"seconds": 2.0, "cpu_seconds": 4.0, "least_seconds": 3.0, "busiest_cpu_times_mean": 1.5, "most_rows_times_mean": 6.0}
+        ways = [{"name": name, "verified": name == "node", "count": 10, "checksum": "0a", "bytes_to_others": 5, "runs": [run]} for name in ("copies", "node")]
+        output = json.dumps({"rows": 10, "row_bytes": 65536, "ways": ways})
+        place = {"part": "wide", "processes": 2, "workers": 2, "rows": 10}
+        (_, copies), (_, node) = CONTESTANTS["delivery-ways"].results("delivery", place, output)
+        self.assertEqual((copies.contestant, copies.verified, node.contestant, node.verified), ("delivery-copies", False, "delivery-node", True))
+        self.assertEqual((node.values["bytes_per_second"], node.values["bytes_per_cpu_second"]), (327680, 163840))
+        (_, skewed), _ = CONTESTANTS["delivery-ways"].results("delivery", {**place, "part": "skewed"}, output)
+        self.assertEqual(skewed.values, run | {"bytes_to_others": 5})
+
+    def test_reads_what_is_counted_of_a_cluster(self):
+        shape = {"workers": 8, "ring_bytes": 98, "planned_ring_bytes": 100, "taken_bytes": 198, "planned_bytes": 250}
+        values = CONTESTANTS["ends-node"].read("memory", {}, json.dumps({"shapes": [shape]})).values
+        self.assertEqual(values, {"ring_bytes": 98, "rings_of_planned": 0.98, "taken_bytes": 198, "planned_bytes": 250})
+        self.assertIn("lane.ends=node", CONTESTANTS["ends-node"].command("memory", {"processes": 4, "workers": 8}).arguments)
+        output = json.dumps({"units": [{"units": 6, "most_times_mean": 1.028}]})
+        self.assertEqual(CONTESTANTS["skew"].read("skew", {}, output).values, {"most_rows_times_mean": 1.028})
+        node = {"outgoing_ring_bytes": 5 * 40 * 131072, "local_ring_bytes": 40 * 131072, "open_bytes": 7}
+        plan = {"ring_bytes": 65536, "rings_per_lane": 2, "node": node, "cluster": {"links": 15}}
+        values = CONTESTANTS["plan-node"].read("memory", {"workers": 40}, json.dumps(plan)).values
+        self.assertEqual(values, {"links": 15, "frames_to_others": 5, "frames_to_own_node": 1, "planned_bytes": 7})
+
+    def test_two_stage_jobs_deliver_to_nodes_by_flags_of_their_own(self):
+        words = CONTESTANTS["tcp-node"].command("two_stage", TWO_STAGE).arguments
+        self.assertEqual(words[words.index("--transport") + 1], "tcp")
+        self.assertEqual(words[words.index("--delivery") + 1], "node")
+        self.assertNotIn("--delivery", CONTESTANTS["tcp"].command("two_stage", TWO_STAGE).arguments)
 
     def test_a_secret_is_given_to_those_who_are_to_have_one(self):
         for secret, length in (("yes", 64), ("no", 0)):
@@ -294,6 +324,54 @@ class Running(unittest.TestCase):
                 for point in experiment.points:
                     command = CONTESTANTS[point.contestant].command(point.workload or experiment.workload, point.parameters)
                     self.assertTrue(all(isinstance(word, str) for word in command.arguments), command)
+
+
+class Multiplexer(unittest.TestCase):
+    """Delivery to nodes, beside what the paper found."""
+
+    def goal(self, text: str):
+        return next(one for one in GOALS if text in one.what)
+
+    def test_memory_is_to_grow_by_a_factor_and_to_be_as_planned(self):
+        def taken(of_one: list[float], of_eight: list[float], **values) -> Measurements:
+            at = {"part": "memory", "processes": 4}
+            ones = [measured("ends-node", lap, {**at, "workers": 1}, ring_bytes=value) for lap, value in enumerate(of_one)]
+            return Measurements(ones + [measured("ends-node", lap, {**at, "workers": 8}, ring_bytes=value) for lap, value in enumerate(of_eight)])
+
+        goal = self.goal("in times of those of 1 worker: lanes that end at nodes")
+        self.assertEqual(goal.judged(taken([10, 10], [80, 83])), ("8.00 × ± 5 %", "8.15 × (8.00 to 8.30)", "yes"))
+        self.assertEqual(goal.judged(taken([10, 10], [80, 86])).verdict, "no")
+        self.assertEqual(goal.judged(taken([], [80])).verdict, "not measured")
+        counted = self.goal("6 × 40 by faro plan: links")
+        for links, verdict in ((15, "yes"), (14, "no")):
+            plan = [measured("plan-node", 0, {"part": "plan"}, links=links)]
+            self.assertEqual(counted.judged(Measurements(plan)).verdict, verdict)
+
+    def test_a_broadcast_is_to_send_a_quarter(self):
+        goal = self.goal("tcp, broadcast: replicated against delivery to workers, bytes to other nodes")
+        for sent, verdict in ((250, "yes"), (254, "yes"), (240, "no"), (260, "no")):
+            both = (("delivery-worker", 1000), ("delivery-replicate", sent))
+            found = [measured(one, 0, {"part": "broadcast", "transport": "tcp"}, bytes_to_others=count) for one, count in both]
+            self.assertEqual(goal.judged(Measurements(found)).verdict, verdict)
+        self.assertEqual(goal.judged(Measurements([])).verdict, "not measured")
+
+    def test_each_goal_stands_beside_who_carried_it_and_what_the_paper_found(self):
+        rows = multiplexer.figures(Measurements([]))
+        self.assertEqual(len(rows), sum(one.experiment == multiplexer.NAME for one in GOALS))
+        for row in rows:
+            self.assertEqual(len(row), len(multiplexer.HEAD))
+            self.assertTrue(all(row), row)
+
+    def test_hybrid_stands_beside_classic_by_workers(self):
+        found = []
+        for workers, classic, hybrid in ((1, 2.0, 2.0), (4, 2.0, 1.5)):
+            at = {"processes": 2, "workers": workers}
+            found += [measured(one, 0, {"part": "two-stage", **at}, seconds=t, cpu_seconds=t) for one, t in (("shm", 2.0), ("shm-node", 3.0))]
+            for one, t, most in (("delivery-worker", classic, 6.0), ("delivery-node", hybrid, 1.6)):
+                found.append(measured(one, 0, {"part": "skewed", **at}, seconds=t, cpu_seconds=2.0, least_seconds=t, most_rows_times_mean=most))
+        rows = multiplexer.hybrid(Measurements(found))
+        self.assertEqual([len(row) for row in rows], [len(multiplexer.HYBRID_HEAD)] * 2)
+        self.assertEqual(rows[1][:2] + rows[1][3:4] + rows[1][-2:], ["4", "1.50 (1.50 to 1.50)", "0.750 (0.750 to 0.750)", "6.00", "1.60"])
 
 
 class Python(unittest.TestCase):
@@ -742,6 +820,17 @@ class Report(unittest.TestCase):
         measurements = jobs("q01", [(10, 10), (10, 10)], [(12, 9), (14, 9)])
         results["experiments"][0] |= {"name": "flink-jobs", "measurements": [asdict(one) for one in measurements]}
         self.assertIn("1 is Netty", self.page(results))
+
+    def test_the_multiplexer_stands_beside_its_paper(self):
+        results = self.results([])
+        groups = [measured(f"group-{one}", 0, {"part": "groups", "row_bytes": 8}, cpu_ns_per_copy=2.0) for one in ("one_group", "overlap")]
+        delivered = [
+            measured(f"delivery-{one}", 0, {"part": "skewed", "workers": 4}, seconds=t, cpu_seconds=2.0, least_seconds=t) for one, t in (("worker", 2.0), ("node", 1.3))
+        ]
+        results["experiments"][0] |= {"name": multiplexer.NAME, "measurements": [asdict(one) for one in groups + delivered]}
+        text = unescape(self.page(results))
+        for part in ("0.650 × (0.650 to 0.650)", "carried by", "57,560 connections", "17 % less with interleaved memory", "a retain count"):
+            self.assertIn(part, text)
 
     def test_the_same_measurements_give_the_same_page(self):
         results = self.results(Saying().peers(2.0, [3.0, 4.0]).all)

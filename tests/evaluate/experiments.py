@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from aeron import Aeron
 from contestant import Contestant
 from copying import Copying
+from delivery import DeliveryWays, Plan, RingMemory, Skew
 from faro import Faro, GroupWays, RowWays
 from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
@@ -18,6 +19,8 @@ from zeromq import Zeromq
 
 KIB = 1024
 
+TO_NODES = ("--delivery", "node", "--set", "lane.ends=node")
+
 CONTESTANTS: dict[str, Contestant] = {
     one.name: one
     for one in (
@@ -29,6 +32,16 @@ CONTESTANTS: dict[str, Contestant] = {
         Faro("copies", "making, hashing and copying the rows alone"),
         RowWays("row-ways", "ways to send rows"),
         GroupWays("group-ways", "rows to groups of receivers"),
+        Faro("shm-node", "Faro over shared memory, delivery to nodes", "shm", *TO_NODES),
+        Faro("shm-node-64", "Faro over shared memory, delivery to nodes, rings of 64 KiB", "shm", *TO_NODES, "--ring", "64KiB"),
+        Faro("tcp-node", "Faro over TCP, delivery to nodes", "tcp", *TO_NODES),
+        Faro("tcp-node-64", "Faro over TCP, delivery to nodes, rings of 64 KiB", "tcp", *TO_NODES, "--ring", "64KiB"),
+        DeliveryWays("delivery-ways", "delivery to nodes"),
+        Skew("skew", "rows by their hash, counted"),
+        RingMemory("ends-workers", "lanes that end at workers", "workers"),
+        RingMemory("ends-node", "lanes that end at nodes", "node"),
+        Plan("plan-workers", "faro plan, lanes that end at workers", "workers"),
+        Plan("plan-node", "faro plan, lanes that end at nodes", "node"),
         FaroJava("java-shm", "Faro in Java over shared memory", "shm"),
         FaroJava("java-shm-one", "Faro in Java row by row", "shm", "one"),
         FaroJava("java-shm-codec", "Faro in Java by a codec", "shm", "codec"),
@@ -108,7 +121,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _queries_tpch(quick),
         _peers(two_stage),
         _figures(quick, two_stage),
-        _multiplexer(quick),
+        _multiplexer(quick, two_stage),
         _python(quick),
         _flink(quick),
         _flink_jobs(quick),
@@ -307,18 +320,50 @@ def _figures(quick: bool, rows: dict) -> Experiment:
     )  # fmt: skip
 
 
-def _multiplexer(quick: bool) -> Experiment:
+SKEWED_PART = 0.0056  # of the rows, that have one key: so 6 units have 2.8 % more than the mean, as in the paper
+WORKERS = (1, 2, 3, 4)  # per process, where hybrid parallelism stands beside classic parallelism
+
+
+def _multiplexer(quick: bool, rows: dict) -> Experiment:
     volume = 1_600_000 if quick else 160_000_000
-    places = [
-        {"part": "groups", "row_bytes": row_bytes, "rows": volume // row_bytes, "rounds": 2 if quick else 21}
+    groups = [
+        {"part": "groups", "row_bytes": row_bytes, "rows": volume // row_bytes, "rounds": 2 if quick else 13}
         for row_bytes in ((8,) if quick else (8, 16, 100))
     ]
+    two_stage = [{"part": "two-stage", "processes": 4, "workers": count, **rows} for count in ((2,) if quick else WORKERS)]
+    four_by_two = {"part": "two-stage", "processes": 4, "workers": 2, **rows}
+    worked_on = {"processes": 2, "workers": 4, "rows": 40_000 if quick else 2_000_000}  # about 1 us of CPU each
+    skewed = [{**worked_on, "part": "skewed", "workers": count} for count in ((4,) if quick else WORKERS)]
+    slow = [
+        {**worked_on, "part": "absent"},
+        {**worked_on, "part": "holding", **({"hold_ns": 1_000_000} if quick else {"rows": 4_000_000})},
+    ]
+    wide = {"part": "wide", "processes": 2, "workers": 2, "ring_bytes": 512 * KIB, "rows": 200 if quick else 40_000}
+    broadcast = {"part": "broadcast", "processes": 4, "workers": 4, "rows": 2_000 if quick else 400_000}
+    memory = [{"part": "memory", "processes": p, "workers": w} for p, w in ((4, 1), (4, 8), (8, 8))]
+    counted = {"part": "skew", "part_of_one_key": SKEWED_PART, "rows": 1_000_000 if quick else 24_000_000}
+    of_the_paper = {"part": "plan", "processes": 6, "workers": 40}
+    points = _points(("group-ways",), *groups)
+    free = _of(_points(("shm", "shm-node"), *two_stage), workload="two_stage")
+    free += _of(_points(("shm-node-64", "tcp", "tcp-node", "tcp-node-64"), four_by_two), workload="two_stage")
+    broadcasts = [{**broadcast, "transport": transport} for transport in FARO]
+    free += _of(_points(("delivery-ways",), *skewed, *slow, wide, *broadcasts), workload="delivery")
+    free += _of(_points(("ends-workers", "ends-node"), *memory), workload="memory")
+    free += _of(_points(("skew",), *({**counted, "units": units} for units in (240, 6))), workload="skew")
+    free += _of(_points(("plan-workers", "plan-node"), of_the_paper), workload="memory")
     return Experiment(
-        "multiplexer", "groups", _points(("group-ways",), *places), laps=3, pinned=True,
+        "multiplexer", "groups", points + _of(free, pinned=False), laps=5, pinned=True, time_limit_s=300,
         title="What the multiplexer of HyPer's paper has, in Faro",
         method="Groups: one worker sends each row to two of the workers of its node, one after the other to two groups, or always to "
-        "one, or by a broadcast to both without a group; one thread has all workers. CPU time is that per row and copy, sent and "
-        "received; each ring gets a copy, for rings mirror bytes.",
+        "one, or by a broadcast to both without a group; one thread has all workers, on one processor. CPU time is that per row and copy, "
+        "sent and received. All else is on all processors. The two-stage job delivers to workers by lanes of their own, or to nodes, "
+        "where any worker takes what comes. Skewed: three quarters of the rows have one key, and a receiver works about 1 µs on a row, by "
+        "a loop of counted instructions. Absent: one worker sends its rows, and makes no call before the others of its node have "
+        "received all. Holding: one worker sends nothing, and holds every batch for 20 ms, asleep. Wide: rows of 64 KiB are copied in and out; beside it "
+        "as many threads make both copies alone, each of what another one has copied in, or of its own. Broadcast: rows of 64 bytes of each worker to all "
+        "workers, by delivery to workers or replicated. At least: the CPU time of the busiest worker, or that of all shared by the processors, "
+        "which is what time would be on a machine without other work. Memory: what all processes have grown by when "
+        "the session is open; of that rings are what more it is with rings twice as large. Skew is counted by the hash and the function that Faro partitions by.",
     )  # fmt: skip
 
 

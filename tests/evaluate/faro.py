@@ -22,11 +22,17 @@ _FLAGS = {
 
 
 class Faro(Contestant):
-    """One of the carriers of `faro-lab bench two-stage`, by its name there."""
+    """One of the carriers of `faro-lab bench two-stage`, by its name there, which is this one's where no other is given; with more
+    `flags`, if it is to have some."""
 
     product = "Faro"
     needs = {STANDARD: "./run build"}
     version_command = (STANDARD, "--version")
+
+    def __init__(self, name: str, label: str, transport: str | None = None, *flags: str):
+        super().__init__(name, label)
+        self.transport = transport or name
+        self.flags = flags
 
     def command(self, workload: str, parameters: dict) -> Command:
         benchmark = _BENCHMARKS[workload]
@@ -35,7 +41,7 @@ class Faro(Contestant):
         for name, flag in _FLAGS.items():
             words += [flag, parameters[name]] if name in parameters else []
         environment = {"FARO_SECRET": secrets.token_hex(32)} if parameters.get("secret") == "yes" else {}
-        return Command([*words, "--transport", self.name, "--repetitions", 1, "--json"], environment)
+        return Command([*words, "--transport", self.transport, *self.flags, "--repetitions", 1, "--json"], environment)
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:
         if parameters.get("secret") == "no" and _SECRETS & os.environ.keys():

@@ -240,6 +240,12 @@ def _multiplexer(ms: Measurements):
         where = f" (rows of {row_bytes} bytes)"
         others = ("group-one_group", "group-apart", "group-broadcast")
         yield against(ms, "cpu_ns_per_copy", "CPU time", "group-overlap", others, where, row_bytes=row_bytes)
+    for workers in ms.parameter_values("workers"):
+        for node, worker in (("shm-node", "shm"), ("tcp-node", "tcp")):
+            where = f" (the two-stage job, 4 × {workers})"
+            yield against(ms, "cpu_ns_per_hop", "CPU time", node, (worker,), where, part="two-stage", workers=workers)
+        where = f" (2 × {workers}, three quarters of the rows have one key)"
+        yield against(ms, "seconds", "time", "delivery-node", ("delivery-worker",), where, part="skewed", workers=workers)
 
 
 def _python(ms: Measurements):

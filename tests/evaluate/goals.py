@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import flink_jobs
-from experiments import LARGE_WIDTHS, ROW_WIDTHS, SHAPES_ON_ALL, TCP_SHAPES
+from experiments import LARGE_WIDTHS, ROW_WIDTHS, SHAPES_ON_ALL, SKEWED_PART, TCP_SHAPES
 from flink import LATENCY, THROUGHPUT
 from labels import number, size
-from measurement import Measurements
+from measurement import Measurements, Spread
 from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
 
 LARGE_SHARE = 0.2  # of a job's CPU time
@@ -196,6 +196,54 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class TimesOther:
+    """The `value` of `faro` is `wanted` times that of `other` at a place, give or take `part` of it, in every lap."""
+
+    what: str
+    experiment: str
+    value: str
+    faro: str
+    other: str
+    place: dict
+    wanted: float
+    part: float
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"{number(self.wanted)} × ± {self.part * 100:g} %"
+        found = ms.compare(self.value, self.other, self.faro, **self.place)
+        if found is None:
+            return Judged(wanted)
+        reached = all(abs(one - self.wanted) <= self.part * self.wanted for one in (found.least, found.most))
+        return Judged(wanted, f"{number(found.ratio)} × ({number(found.least)} to {number(found.most)})", "yes" if reached else "no")
+
+
+@dataclass(frozen=True)
+class Within:
+    """The `value` of a contestant at a place differs from what is wanted by at most this part of it; in times of its value at
+    another place, if there is one."""
+
+    what: str
+    experiment: str
+    value: str
+    contestant: str
+    place: dict
+    wanted: float
+    part: float = 0
+    times_of: dict | None = None
+
+    def judged(self, ms: Measurements) -> Judged:
+        times = "" if self.times_of is None else " ×"
+        wanted = f"{number(self.wanted)}{times}" + (f" ± {self.part * 100:g} %" if self.part else "")
+        found = ms.spread(self.value, self.contestant, **self.place)
+        other = Spread(1, 1, 1, 1) if self.times_of is None else ms.spread(self.value, self.contestant, **self.times_of)
+        if found is None or other is None:
+            return Judged(wanted)
+        median, least, most = found.median / other.median, found.least / other.most, found.most / other.least
+        reached = all(abs(one - self.wanted) <= self.part * self.wanted for one in (least, most))
+        return Judged(wanted, f"{number(median)}{times} ({number(least)} to {number(most)})", "yes" if reached else "no")
+
+
+@dataclass(frozen=True)
 class Authentication:
     """A secret adds at most `bound` ms to the median time until two nodes are connected."""
 
@@ -320,6 +368,62 @@ def _of_multiplexer():
                 yield Beside(f"{text}: {what} against {words}", "multiplexer", value, "group-overlap", f"group-{other}", at, 1.1)
         what = f"{text}: rows per frame against one group"
         yield Beside(what, "multiplexer", "rows_per_frame", "group-overlap", "group-one_group", at, 0.99, at_least=True)
+    yield from _of_delivery()
+    yield from _of_lanes_to_nodes()
+
+
+def _of_delivery():
+    def beside(what: str, value: str, one: str, other: str, place: dict, bound: float, at_least: bool = False):
+        return Beside(what, "multiplexer", value, one, other, place, bound, at_least)
+
+    for node, worker, workers, bound, text in (
+        ("shm-node", "shm", 1, 1.05, ""), ("shm-node", "shm", 2, 1.25, ""),
+        ("shm-node-64", "shm", 2, 1.15, ", rings twice as large"), ("tcp-node", "tcp", 2, 1.05, ""),
+        ("tcp-node-64", "tcp", 2, 1.05, ", rings twice as large"),
+    ):  # fmt: skip
+        what = f"4 × {workers}, {worker}: delivery to nodes{text} against delivery to workers, CPU per hop"
+        yield beside(what, "cpu_ns_per_hop", node, worker, {"part": "two-stage", "workers": workers}, bound)
+    at, text = {"part": "skewed", "workers": 4}, "2 × 4, three quarters of the rows have one key: delivery to nodes against delivery to workers"
+    yield beside(f"{text}, time", "seconds", "delivery-node", "delivery-worker", at, 0.75)
+    yield beside(f"{text}, time at least by CPU", "least_seconds", "delivery-node", "delivery-worker", at, 0.75)
+    text = "2 × 4, one worker receives when the others have ended, against all receiving: time"
+    yield beside(text, "seconds", "delivery-absent", "delivery-all", {"part": "absent"}, 1.5)
+    text = "2 × 4, one worker holds every batch for 20 ms, against without it: time"
+    yield beside(text, "seconds", "delivery-holding", "delivery-without", {"part": "holding"}, 1.3)
+    text, at = "rows of 64 KiB, rings of 512 KiB, taken by any worker", {"part": "wide"}
+    for value, words in (("bytes_per_second", "bytes per second"), ("bytes_per_cpu_second", "bytes per second of CPU")):
+        what = f"{text}: {words} against two memcpy, in by one thread, out by another"
+        yield beside(what, value, "delivery-node", "delivery-handed_on", at, 0.8, at_least=True)
+    what = f"{text}: bytes per second of CPU against two memcpy of each row by one thread, which has it in its cache"
+    yield beside(what, "bytes_per_cpu_second", "delivery-node", "delivery-copies", at, 0.8, at_least=True)
+
+
+    for transport, bound in (("tcp", 0.5), ("shm", 0.75)):
+        at, text = {"part": "broadcast", "transport": transport}, f"4 × 4, {transport}, broadcast: replicated against delivery to workers"
+        yield TimesOther(f"{text}, bytes to other nodes", "multiplexer", "bytes_to_others", "delivery-replicate", "delivery-worker", at, 0.25, 0.02)
+        for way, rings in (("replicate", "the same rings"), ("same_memory", "rings of the same memory together")):
+            for value, words in (("seconds", "time"), ("cpu_seconds", "CPU time")):
+                yield beside(f"{text}, {rings}, {words}", value, f"delivery-{way}", "delivery-worker", at, bound)
+
+
+def _of_lanes_to_nodes():
+    def within(what: str, value: str, contestant: str, place: dict, wanted: float, part: float = 0, times_of: dict | None = None):
+        return Within(what, "multiplexer", value, contestant, place, wanted, part, times_of)
+
+    one, eight = ({"part": "memory", "processes": 4, "workers": workers} for workers in (1, 8))
+    text = "rings of 4 nodes of 8 workers, in times of those of 1 worker: lanes that end at"
+    yield within(f"{text} nodes", "ring_bytes", "ends-node", eight, 8, 0.05, one)
+    yield within(f"{text} workers", "ring_bytes", "ends-workers", eight, 64, 0.05, one)
+    at = {"part": "memory", "processes": 8, "workers": 8}
+    for ends in ("node", "workers"):
+        text = f"rings of 8 × 8 in times of what faro plan says: lanes that end at {'nodes' if ends == 'node' else 'workers'}"
+        yield within(text, "rings_of_planned", f"ends-{ends}", at, 1, 0.05)
+    for units, wanted in ((240, 2.34), (6, 1.028)):
+        text = f"a key with {SKEWED_PART * 100:g} % of the rows, {units} units: the most loaded, in times of the mean"
+        yield within(text, "most_rows_times_mean", "skew", {"part": "skew", "units": units}, wanted, 0.01)
+    for value, words, wanted in (("links", "links", 15), ("frames_to_others", "frames of a worker and stage to others", 5),
+                                 ("frames_to_own_node", "frames of a worker and stage to its own node", 1)):  # fmt: skip
+        yield within(f"6 × 40 by faro plan: {words}", value, "plan-node", {"part": "plan"}, wanted)
 
 
 def _of_python():

@@ -201,7 +201,9 @@ def _bars_of_figures(ms: Measurements):
     return _bars(Measurements([one for one in ms.all if one.parameters["part"] == "pinned" or is_java(one.contestant)]))
 
 
-def _groups_by_width(ms: Measurements):
+def _groups_by_width(everything: Measurements):
+    ms = Measurements([one for one in everything.all if one.parameters["part"] == "groups"])
+
     def draw(axes, value, scale, _):
         _lines(axes, ms, value, scale, "row_bytes")
         _from_zero(axes)

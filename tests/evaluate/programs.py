@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FARO = ROOT / "build/release/bin/faro"
 FARO_LAB = ROOT / "build/release/bin/faro-lab"
 STANDARD = ROOT / "build/release/bin/faro-standard-bench"  # of faro-lab bench the two-stage shuffle alone
 FARO_C = ROOT / "build/release/lib/libfaro_c.so"

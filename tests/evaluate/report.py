@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 
 import findings
+import multiplexer
 import plots
 from goals import GOALS
 from labels import label, number, size
@@ -28,6 +29,20 @@ _COLUMNS = {
     "idle_cpu_seconds": ("CPU ms while idle", 1e3),
     "send_cpu_ns_per_row": ("to send, CPU ns/row", 1),
     "receive_cpu_ns_per_row": ("to receive, CPU ns/row", 1),
+    "cpu_ns_per_copy": ("CPU ns/copy", 1),
+    "send_cpu_ns_per_copy": ("to send, CPU ns/copy", 1),
+    "rows_per_frame": ("rows/frame", 1),
+    "least_seconds": ("at least, s", 1),
+    "busiest_cpu_times_mean": ("busiest worker, CPU/mean", 1),
+    "most_rows_times_mean": ("most loaded, rows/mean", 1),
+    "bytes_to_others": ("MiB to other nodes", 2**-20),
+    "ring_bytes": ("MiB of rings", 2**-20),
+    "rings_of_planned": ("rings, of those planned", 1),
+    "taken_bytes": ("MiB of all", 2**-20),
+    "planned_bytes": ("MiB planned", 2**-20),
+    "links": ("links", 1),
+    "frames_to_others": ("frames to others", 1),
+    "frames_to_own_node": ("frames to its own node", 1),
     "cpu_seconds_per_query": ("CPU ms", 1e3),
     "shuffle_share": ("share of the shuffle, %", 100),
     "cpu_ns_per_record": ("CPU ns/record", 1),
@@ -109,6 +124,10 @@ def _experiment(experiment: dict, measurements: Measurements, picture: str) -> s
     if picture:
         parts.append(f"<figure>{picture[picture.index('<svg'):]}</figure>")
         parts.append(f"<p>{escape(findings.paragraph(experiment['name'], measurements))}</p>")
+    if experiment["name"] == multiplexer.NAME and measurements.all:
+        parts += [_table(multiplexer.HEAD, multiplexer.figures(measurements)), f"<p>{escape(multiplexer.HYBRID)}</p>"]
+        parts.append(_table(multiplexer.HYBRID_HEAD, multiplexer.hybrid(measurements), range(1, 9)))
+        parts.append(f"<p>{escape(multiplexer.NOT_SHOWN)}</p>")
     if experiment["left_out"]:
         missing = "; ".join(f"{label(name)}: {reason}" for name, reason in experiment["left_out"].items())
         parts.append(f'<p class="note">Left out: {escape(missing)}.</p>')

@@ -64,7 +64,7 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
       {{"faro-lab"}, {"bench", "simulate", "soak", "--version"}},
       {{"faro-lab", "bench"},
        {"two-stage", "kernels", "channel", "link", "receive", "variable-rows", "run-time-width",
-        "groups", "send-first", "pipeline"}},
+        "groups", "delivery", "skew", "ring-memory", "send-first", "pipeline"}},
       {{"faro-lab", "bench", "two-stage"},
        {"--processes", "--workers", "--rows", "--transport", "--threshold", "--ring", "--row-bytes",
         "--hash", "--repetitions", "--json", "--pin", "--idle", "--node", "--nodes", "--set"}},
@@ -72,6 +72,12 @@ TEST(FaroCommand, helps_with_every_flag_and_the_exit_codes) {
        {"--rows", "--repetitions", "--transport", "--json", "--set"}},
       {{"faro-lab", "bench", "groups"},
        {"--row-bytes", "--rows", "--repetitions", "--json", "--set"}},
+      {{"faro-lab", "bench", "delivery"},
+       {"--case", "--processes", "--workers", "--rows", "--steps", "--hold-ns", "--repetitions",
+        "--json", "--set"}},
+      {{"faro-lab", "bench", "skew"}, {"--rows", "--part", "--units", "--json"}},
+      {{"faro-lab", "bench", "ring-memory"},
+       {"--processes", "--workers", "--transport", "--json", "--set"}},
       {{"faro-lab", "bench", "run-time-width"},
        {"--row-bytes", "--rows", "--repetitions", "--json", "--set"}},
       {{"faro-lab", "bench", "send-first"},
@@ -201,6 +207,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"faro-lab", "bench", "variable-rows", "--transport", "sockets"}, "--transport"},
         BadCase{{"faro-lab", "bench", "run-time-width", "--row-bytes", "12"}, "--row-bytes"},
         BadCase{{"faro-lab", "bench", "send-first", "--row-bytes", "12"}, "row bytes = 12"},
+        BadCase{{"faro-lab", "bench", "delivery", "--case", "broad"}, "--case"},
+        BadCase{{"faro-lab", "bench", "delivery", "--case", "holding", "--workers", "1"},
+                "workers per process = 1"},
+        BadCase{{"faro-lab", "bench", "skew", "--units", "0"}, "--units"},
+        BadCase{{"faro-lab", "bench", "ring-memory", "--transport", "verbs"}, "--transport"},
         BadCase{{"faro", "plan"}, "--nodes"}, BadCase{{"faro", "plan", "--nodes", "0"}, "--nodes"},
         BadCase{{"faro", "plan", "--nodes", "2", "--workers", "none"}, "cluster.workers"},
         BadCase{{"faro", "doctor", "--set", "novalue"}, "--set"},
@@ -399,6 +410,43 @@ TEST(FaroBench, groups_that_overlap_have_frames_as_large_as_one_alone) {
   }
   const double alone = parsed["ways"]["one_group"]["rows_per_frame"];
   EXPECT_GT(parsed["ways"]["overlap"]["rows_per_frame"], 0.9 * alone);
+}
+
+TEST(FaroBench, delivers_to_nodes_beside_delivery_to_workers) {
+  for (const std::string which : {"skewed", "holding"}) {
+    const json parsed =
+        run_json(words("bench delivery --workers 2 --rows 6000 --steps 5 --hold-ns 1000 "
+                       "--repetitions 2 --case " +
+                       which));
+    ASSERT_FALSE(HasFailure());
+    EXPECT_EQ(parsed["ways"].size(), 2u);
+    for (const json& way : parsed["ways"]) {
+      EXPECT_EQ(way["verified"], true) << way;
+      EXPECT_EQ(way["count"], 6000) << way;
+      EXPECT_EQ(way["runs"].size(), 2u) << way;
+      for (const json& run : way["runs"]) {
+        EXPECT_GT(run["least_seconds"], 0) << way;
+        EXPECT_GE(run["most_rows_times_mean"], 1) << way;
+      }
+    }
+  }
+}
+
+TEST(FaroBench, counts_what_units_get_and_what_an_open_cluster_takes) {
+  const json skew = run_json(words("bench skew --rows 1000000 --part 0.5 --units 2,10"));
+  ASSERT_FALSE(HasFailure());
+  EXPECT_NEAR(skew["units"][0]["most_times_mean"], 1.5, 0.01);
+  EXPECT_NEAR(skew["units"][1]["most_times_mean"], 5.5, 0.05);
+  const json memory =
+      run_json(words("bench ring-memory --processes 2 --workers 1,2 --set ring.bytes=256KiB"));
+  ASSERT_FALSE(HasFailure());
+  ASSERT_EQ(memory["shapes"].size(), 2u);
+  for (const json& shape : memory["shapes"]) {
+    EXPECT_GT(shape["taken_bytes"], shape["ring_bytes"]);
+    EXPECT_NEAR(shape["ring_bytes"].get<double>(), shape["planned_ring_bytes"].get<double>(),
+                0.2 * shape["planned_ring_bytes"].get<double>());
+    EXPECT_GT(shape["planned_bytes"], 0);
+  }
 }
 
 TEST(FaroBench, sends_first_and_beside_it_receives_between) {

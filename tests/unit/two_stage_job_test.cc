@@ -122,5 +122,18 @@ TEST(Figures, medians_are_taken_apart_and_one_wrong_run_spoils_all) {
   EXPECT_FALSE(median_of({run(1, 1, true), run(2, 3, false)}).verified());
 }
 
+TEST(Figures, tell_what_the_busiest_worker_took_and_what_came_to_the_one_that_got_most) {
+  RoundTotals round;
+  round.workers = {{0, 9, 5'000'000'000, {7, 0}}, {0, 9, 2'000'000'000, {8, 0}}};
+  const RunFigures figures = figures_of({}, round);
+  EXPECT_EQ(figures.busiest_cpu_seconds, 5);
+  EXPECT_EQ(figures.most_rows, 8);
+  RunFigures other = figures;
+  other.busiest_cpu_seconds = 7;
+  other.most_rows = 4;
+  EXPECT_EQ(median_of({figures, other}).busiest_cpu_seconds, 6);
+  EXPECT_EQ(median_of({figures, other}).most_rows, 6);
+}
+
 }  // namespace
 }  // namespace faro::bench

@@ -23,7 +23,13 @@ ProcessGroupOptions group_options(uint32_t process_count, uint32_t workers_per_p
 }
 
 RunFigures figures_of(const Expectation& expected, const RoundTotals& round) {
-  return {round.seconds, round.cpu_seconds, expected, round.rows};
+  RunFigures figures{round.seconds, round.cpu_seconds, expected, round.rows};
+  for (const WorkerRound& worker : round.workers) {
+    figures.busiest_cpu_seconds =
+        std::max(figures.busiest_cpu_seconds, static_cast<double>(worker.cpu_ns) * 1e-9);
+    figures.most_rows = std::max(figures.most_rows, static_cast<double>(worker.rows.count));
+  }
+  return figures;
 }
 
 std::vector<RunFigures> timed_figures(const Expectation& expected, const RunOptions& options,
@@ -47,14 +53,13 @@ RunFigures median_of(const std::vector<RunFigures>& runs) {
   const auto wrong =
       std::find_if(runs.begin(), runs.end(), [](const RunFigures& run) { return !run.verified(); });
   RunFigures result = wrong != runs.end() ? *wrong : runs.front();
-  std::vector<double> seconds;
-  std::vector<double> cpu_seconds;
-  for (const RunFigures& run : runs) {
-    seconds.push_back(run.seconds);
-    cpu_seconds.push_back(run.cpu_seconds);
+  for (double RunFigures::*const figure :
+       {&RunFigures::seconds, &RunFigures::cpu_seconds, &RunFigures::busiest_cpu_seconds,
+        &RunFigures::most_rows}) {
+    std::vector<double> values;
+    for (const RunFigures& run : runs) values.push_back(run.*figure);
+    result.*figure = median(std::move(values));
   }
-  result.seconds = median(std::move(seconds));
-  result.cpu_seconds = median(std::move(cpu_seconds));
   return result;
 }
 

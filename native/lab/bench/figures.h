@@ -25,7 +25,9 @@ struct RunFigures {
   double seconds = 0;      ///< wall time from the common start to the end of the last worker
   double cpu_seconds = 0;  ///< user and system time of all processes
   Expectation expected;
-  workload::Totals totals;  ///< that came
+  workload::Totals totals;         ///< that came
+  double busiest_cpu_seconds = 0;  ///< of the worker that took most of it; 0: not known
+  double most_rows = 0;            ///< of the worker to which most came; 0: not known
 
   bool verified() const noexcept { return totals == expected.totals; }
   double rows_per_second() const noexcept {
@@ -64,7 +66,7 @@ Result<std::vector<RunFigures>> run_group(const ProcessGroupOptions& group,
                                           const Expectation& expected, const RunOptions& options,
                                           const std::function<Status(GroupMember&)>& body);
 
-/// Median wall and median CPU time, each for itself; verified only if every run was. The rest is
+/// Medians of times and of most_rows, each for itself; verified only if every run was. The rest is
 /// from the first run that is not verified, else from the first. `runs` must not be empty.
 RunFigures median_of(const std::vector<RunFigures>& runs);
 

@@ -1,21 +1,14 @@
 // What jobs share of which one thread has all workers, so that its clock tells what each side takes.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "faro/session.h"
 #include "faro/status.h"
+#include "lab/bench/process_group.h"
 
 namespace faro::bench {
-
-inline uint64_t thread_cpu_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 /// CPU time of this thread in laps of some microseconds, without what looking at the clock takes: half a microsecond each on some
 /// machines.

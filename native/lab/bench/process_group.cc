@@ -30,6 +30,12 @@ constexpr int kExitFailed = 3;  // a process that has handed in its error
 // process close before it can be waited for, and its peers may be quicker to report that.
 constexpr uint64_t kCauseGraceNs = 200'000'000;
 
+uint64_t time_ns(clockid_t clock) noexcept {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
 Status system_error(const char* what) {
   return Status(Code::system_error, std::string(what) + ": " + std::strerror(errno));
 }
@@ -282,11 +288,8 @@ void tell_progress(const GroupMemory& memory, uint64_t since_ns, const ProgressS
 
 }  // namespace
 
-uint64_t process_cpu_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-}
+uint64_t process_cpu_ns() noexcept { return time_ns(CLOCK_PROCESS_CPUTIME_ID); }
+uint64_t thread_cpu_ns() noexcept { return time_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 // --- GroupMember ---------------------------------------------------------------------------------
 
@@ -320,13 +323,16 @@ void GroupMember::start_round(uint32_t worker, uint32_t round) noexcept {
     if (process_ == 0) memory_.header->round.store(round, std::memory_order_relaxed);
   }
   pthread_barrier_wait(&memory_.header->all_workers);
-  memory_.worker_round(round, global_worker(worker)).start_ns = now_ns();
+  WorkerRound& mine = memory_.worker_round(round, global_worker(worker));
+  mine.start_ns = now_ns();
+  mine.cpu_ns = thread_cpu_ns();
 }
 
 void GroupMember::end_round(uint32_t worker, uint32_t round,
                             const workload::Totals& rows) noexcept {
   WorkerRound& mine = memory_.worker_round(round, global_worker(worker));
   mine.end_ns = now_ns();
+  mine.cpu_ns = thread_cpu_ns() - mine.cpu_ns;
   mine.rows = rows;
   pthread_barrier_wait(&memory_.header->all_workers);
   // After the barrier, so that work for workers that end later is counted too.

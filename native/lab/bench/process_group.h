@@ -7,6 +7,7 @@
 //   | header | processes | progress | rounds×workers | rounds×processes| user's area |
 //   +--------+-----------+----------+----------------+-----------------+-------------+
 //     barriers  errors     rows so far  start, end,      CPU time         shared_bytes
+//                                       CPU time,
 //                                       count, checksum
 #pragma once
 
@@ -26,6 +27,8 @@ namespace faro::bench {
 
 /// User and system time of all threads of this process, in nanoseconds.
 uint64_t process_cpu_ns() noexcept;
+/// The calling thread's.
+uint64_t thread_cpu_ns() noexcept;
 
 /// What the parent can say while the processes run.
 struct Progress {
@@ -55,6 +58,7 @@ struct ProcessGroupOptions {
 struct WorkerRound {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
+  uint64_t cpu_ns = 0;  ///< user and system time of its thread
   workload::Totals rows;
 };
 

@@ -18,6 +18,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_link_command(command, exit_code);
   add_receive_command(command, exit_code);
   add_row_commands(command, exit_code);
+  add_delivery_commands(command, exit_code);
   add_groups_command(command, exit_code);
   add_draining_commands(command, exit_code);
   add_operators_command(command, exit_code);

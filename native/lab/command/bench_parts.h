@@ -26,6 +26,9 @@ void add_row_bytes_flag(CLI::App& command, uint32_t& row_bytes, std::span<const 
 void add_transports_flag(CLI::App& command, std::vector<std::string>& transports,
                          const std::string& help);
 
+/// `faro-lab bench delivery`, `faro-lab bench skew` and `faro-lab bench ring-memory`.
+void add_delivery_commands(CLI::App& bench, int& exit_code);
+
 /// `faro-lab bench groups`.
 void add_groups_command(CLI::App& bench, int& exit_code);
 
