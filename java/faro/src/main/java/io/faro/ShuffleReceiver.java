@@ -75,7 +75,8 @@ public final class ShuffleReceiver {
    * END_OF_STREAM when that sender has finished. It is for rows that have to be kept apart by
    * sender. To merge objects that come in order, use {@link #merge}.
    *
-   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no such sender
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if there is no such sender;
+   *     {@link Code#WRONG_STATE} with {@link Delivery#NODE}
    */
   @CheckReturnValue
   public Outcome receiveFrom(int sender, Batch batch) throws InterruptedException {
@@ -194,7 +195,8 @@ public final class ShuffleReceiver {
    * Receives objects by a codec as {@link #objects} does, merged: every sender has to send its
    * objects in this order.
    *
-   * @throws FaroException as {@link #objects}
+   * @throws FaroException as {@link #objects}; with {@link Delivery#NODE}, where any worker takes
+   *     the rows of a sender, the first call that receives throws {@link Code#WRONG_STATE}
    */
   public <T> MergingReceiver<T> merge(RowCodec<T> codec, Comparator<? super T> order) {
     Objects.requireNonNull(codec, "codec");
