@@ -386,7 +386,7 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
           const counters::IncomingCounters& received = file.incoming(local, from.sender, k);
           // What ends at a node is told of its first worker.
 #define FARO_OUTGOING_COUNTER(id, name, kind, help) \
-  if (remote < out.receiver_ends) to.name += read(sent.name);
+  if (remote == 0 || settings_.lanes_end_at_workers()) to.name += read(sent.name);
 #define FARO_INCOMING_COUNTER(id, name, kind, help) from.name += read(received.name);
 #include "counters/counters.def"
         }
