@@ -438,7 +438,7 @@ TEST(FaroBench, counts_what_units_get_and_what_an_open_cluster_takes) {
   EXPECT_NEAR(skew["units"][0]["most_times_mean"], 1.5, 0.01);
   EXPECT_NEAR(skew["units"][1]["most_times_mean"], 5.5, 0.05);
   const json memory =
-      run_json(words("bench ring-memory --processes 2 --workers 1,2 --set ring.bytes=256KiB"));
+      run_json(words("bench ring-memory --processes 2 --workers 1,2 --set ring.bytes=1MiB"));
   ASSERT_FALSE(HasFailure());
   ASSERT_EQ(memory["shapes"].size(), 2u);
   for (const json& shape : memory["shapes"]) {
