@@ -65,8 +65,10 @@ struct WorkerMetrics {
 /// What a shuffle has sent to one of its receivers. Bytes, here and in ReceivedMetrics, are those
 /// of rows, with the length of each if they have one.
 struct SentMetrics {
-  uint32_t receiver = 0;  ///< index in ShuffleSpec::receivers
-  uint64_t rows = 0;      ///< in closed frames; after finish() all, without those that were dropped
+  /// Index in ShuffleSpec::receivers; unless Delivery is `worker`, that of a node, in the order in
+  /// which these are first mentioned there.
+  uint32_t receiver = 0;
+  uint64_t rows = 0;  ///< in closed frames; after finish() all, without those that were dropped
   uint64_t bytes = 0;
   uint64_t frames = 0;  ///< a row too large for a frame counts as one
   uint64_t no_room =

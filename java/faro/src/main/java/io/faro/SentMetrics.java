@@ -4,7 +4,8 @@ package io.faro;
  * What a shuffle has sent to one of its receivers ({@link ShuffleMetrics#sent}). Bytes are those of
  * rows, with the length of each if they have one.
  *
- * @param receiver index in {@link ShuffleSpec#receivers}
+ * @param receiver its index in {@link ShuffleSpec#receivers}; if rows are not for a worker each
+ *     ({@link Delivery}), that of a node, in the order in which these are first mentioned there
  * @param rows in closed frames; after {@link ShuffleSender#finish} all, without those that were
  *     dropped
  * @param bytes of them

@@ -15,7 +15,7 @@ import java.util.List;
  * @param blockedOnRoomNs in such waits that are over, nanoseconds
  * @param blockedOnRows calls that receive and could not be done at once
  * @param blockedOnRowsNs in such waits that are over, nanoseconds
- * @param sent by receiver, as in {@link ShuffleSpec#receivers}; empty if this worker is no sender
+ * @param sent by receiver, worker or node; empty if this worker is no sender
  * @param received by sender, as in {@link ShuffleSpec#senders}; empty if it is no receiver
  */
 public record ShuffleMetrics(

@@ -196,7 +196,8 @@ public final class ShuffleReceiver {
    * Receives objects by a codec as {@link #objects} does, merged: every sender has to send its
    * objects in this order.
    *
-   * @throws FaroException as {@link #objects}
+   * @throws FaroException as {@link #objects}; with {@link Delivery#NODE}, where any worker takes
+   *     the rows of a sender, the first call that receives throws {@link Code#WRONG_STATE}
    */
   public <T> MergingReceiver<T> merge(RowCodec<T> codec, Comparator<? super T> order) {
     Objects.requireNonNull(codec, "codec");

@@ -9,8 +9,9 @@ import java.util.Objects;
  *
  * <p>Receivers are numbered 0 … receiverCount-1 in the order of {@link ShuffleSpec#receivers}, as
  * {@link Shuffle#spec} names them (with all workers as receivers, that is the worker number). With
- * {@linkplain ShuffleSpec#withGroups groups} a receiver of all calls is a group, by its index. Rows
- * of one sender to one receiver arrive once, whole and in order. A row is copied, or written in
+ * {@linkplain ShuffleSpec#withGroups groups} a receiver of all calls is a group, by its index; with
+ * {@link Delivery#NODE} it is a node, and with {@link Delivery#REPLICATE} there is one. Rows of one
+ * sender to one receiver arrive once, whole and in order. A row is copied, or written in
  * place, before the call returns.
  *
  * <p>Waiting: the last argument says how long a call may wait; without it, forever. While a worker
@@ -44,7 +45,10 @@ public final class ShuffleSender {
     open = new OpenFrames(this, addresses[2], addresses[3], receiverCount);
   }
 
-  /** Number of receivers; of groups, if the spec has {@linkplain ShuffleSpec#withGroups groups}. */
+  /**
+   * Number of receivers; of groups, if the spec has {@linkplain ShuffleSpec#withGroups groups}, of
+   * nodes with {@link Delivery#NODE}, one with {@link Delivery#REPLICATE}.
+   */
   public int receiverCount() {
     return receiverCount;
   }

@@ -68,7 +68,7 @@ public record ShuffleSpec(
 
   /**
    * A shuffle from one worker to all workers, by {@link ShuffleSender#broadcast}; rows have a
-   * length each.
+   * length each. With {@link Delivery#REPLICATE} they travel once to each node.
    */
   public static ShuffleSpec broadcast(QueryId query, int stage, int sender) {
     return repartition(query, stage).withSenders(sender);
