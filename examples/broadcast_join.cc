@@ -1,5 +1,6 @@
 // A broadcast join: the small table goes to every worker, which joins it with its part of the large one; the matches are
-// gathered at worker 0. Two shuffles of one query, at the same time over the same rings.
+// gathered at worker 0. Two shuffles of one query: the rows of the first travel once to each node, over lanes that end there,
+// those of the second over lanes to workers.
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,7 @@ static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<ui
   const bool is_first = worker.number() == 0;
   faro::QueryScope part(worker, query);
   faro::ShuffleSpec build{query, 0, sizeof(Customer), {0}, {}};  // stage 0: worker 0 sends to all
+  build.delivery = faro::Delivery::replicate;                    // who are one receiver, number 0
   faro::ShuffleSpec gather{query, 1, sizeof(Order), {}, {0}};    // stage 1: all send to worker 0
   faro::Shuffle customers = check(worker.open_shuffle(build));
   faro::Shuffle matches = check(worker.open_shuffle(gather));
@@ -69,10 +71,10 @@ static void run(faro::Worker& worker, const faro::QueryId& query, std::atomic<ui
 }
 
 int main() {
-  Cluster cluster(3, 1);
+  Cluster cluster(3, 2, "both");
   const faro::QueryId query = cluster.session(0).begin_query();
   std::atomic<uint64_t> total{0};
   cluster.on_every_worker([&](faro::Worker& worker) { run(worker, query, total); });
   std::printf("sum of the joined orders: %llu\n", static_cast<unsigned long long>(total));
-  return total == 3 * 5000 * 100 - 3 * 500 * 45 ? 0 : 1;
+  return total == 6 * 5000 * 100 - 6 * 500 * 45 ? 0 : 1;
 }

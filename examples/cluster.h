@@ -38,13 +38,15 @@ inline std::vector<faro::ListeningSocket> bind_listeners(uint32_t node_count) {
     listeners.push_back(check(faro::ListeningSocket::bind("127.0.0.1:0")));
   return listeners;
 }
-/// Opens a node's session, which waits for those of the others.
+/// Opens a node's session, which waits for those of the others. `lane_ends`: as all of them say.
 inline std::unique_ptr<faro::Session> open_node(uint32_t node, const std::string& nodes,
-                                                faro::ListeningSocket listener, uint32_t workers) {
+                                                faro::ListeningSocket listener, uint32_t workers,
+                                                const char* lane_ends = "workers") {
   faro::Config config;
   check(config.set("cluster.nodes", nodes.c_str()));
   check(config.set("cluster.node", static_cast<uint64_t>(node)));
   check(config.set("cluster.workers", static_cast<uint64_t>(workers)));
+  check(config.set("lane.ends", lane_ends));
   return check(faro::Session::open(config, std::move(listener)));
 }
 inline std::string addresses(const std::vector<faro::ListeningSocket>& listeners) {
@@ -56,11 +58,12 @@ inline std::string addresses(const std::vector<faro::ListeningSocket>& listeners
 
 class Cluster {
  public:
-  Cluster(uint32_t node_count, uint32_t workers) : sessions_(node_count) {
+  Cluster(uint32_t node_count, uint32_t workers, const char* lane_ends = "workers")
+      : sessions_(node_count) {
     std::vector<faro::ListeningSocket> listeners = bind_listeners(node_count);
     const std::string nodes = addresses(listeners);
     on_threads(node_count, [&](uint32_t n) {
-      sessions_[n] = open_node(n, nodes, std::move(listeners[n]), workers);
+      sessions_[n] = open_node(n, nodes, std::move(listeners[n]), workers, lane_ends);
     });
   }
   faro::Session& session(uint32_t node) { return *sessions_[node]; }
