@@ -87,7 +87,7 @@ public final class QueryBench implements Callable<Integer> {
         others.add(process);
         answers.add(new BufferedReader(new InputStreamReader(process.output(), UTF_8)));
       }
-      try (Engine engine = new Engine(config, options.carrier(config, sockets), options.tables())) {
+      try (Engine engine = new Engine(config, options.carrier(config, sockets), options.planner(options.tables()))) {
         System.out.println(measure(engine));
       }
       return 0;

@@ -4,6 +4,7 @@ import io.faro.SessionConfig;
 import io.faro.Setting;
 import io.faro.sql.SqlException;
 import io.faro.sql.exec.Carrier;
+import io.faro.sql.plan.Planner;
 import io.faro.sql.tables.CsvTables;
 import io.faro.sql.tables.Table;
 import io.faro.sql.tables.Tpcc;
@@ -25,13 +26,15 @@ public final class ClusterOptions {
   /**
    * What holds unless the environment or {@code --set} says otherwise. All nodes are on this
    * machine, with more workers than it has processors perhaps: one that waits sleeps at once, and
-   * rings hold what a worker sends while another one runs. The limits are those of Faro; sockets
-   * read them, too ({@link Carriers}).
+   * rings hold what a worker sends while another one runs. Broadcasts need lanes that end at nodes,
+   * all other exchanges do best with some that end at workers. The limits are those of Faro;
+   * sockets read them, too ({@link Carriers}).
    */
   private static final Map<Setting, String> DEFAULTS =
       new EnumMap<>(
           Map.of(
               Setting.RING_BYTES, "256KiB",
+              Setting.LANE_ENDS, "both",
               Setting.WAIT_YIELDS, "0",
               Setting.ROW_LIMIT_BYTES, Setting.ROW_LIMIT_BYTES.defaultValue(),
               Setting.CONNECT_TIMEOUT_MS, Setting.CONNECT_TIMEOUT_MS.defaultValue()));
@@ -99,6 +102,11 @@ public final class ClusterOptions {
       case "tpcc" -> Tpcc.tables(scale);
       default -> CsvTables.of(Path.of(data));
     };
+  }
+
+  /** What plans queries of these tables, which every node has. */
+  public Planner planner(Map<String, Table> tables) {
+    return new Planner(tables, isOverFaro() ? nodes : nodes * workers);
   }
 
   /** The queries that belong to the tables, by name; none for those of a folder. */

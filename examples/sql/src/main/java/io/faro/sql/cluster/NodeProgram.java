@@ -34,7 +34,7 @@ public abstract class NodeProgram implements Callable<Integer> {
     Log.quiet();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, UTF_8));
     SessionConfig config = options.config(node, addresses);
-    try (Engine engine = new Engine(config, options.carrier(config, sockets), options.tables())) {
+    try (Engine engine = new Engine(config, options.carrier(config, sockets), options.planner(options.tables()))) {
       Consumer<String> query = queries.apply(engine);
       for (String line = in.readLine(); line != null; line = in.readLine()) {
         query.accept(line);

@@ -32,7 +32,7 @@ public final class ProcessCluster implements AutoCloseable {
   public ProcessCluster(ClusterOptions options) {
     this.options = options;
     tables = options.tables();
-    planner = new Planner(tables, options.nodes() * options.workers());
+    planner = options.planner(tables);
     start();
   }
 
@@ -46,7 +46,7 @@ public final class ProcessCluster implements AutoCloseable {
           new NodeProcess(Node.class, ProcessBuilder.Redirect.INHERIT, node, addresses, sockets, options));
     }
     SessionConfig config = options.config(0, addresses);
-    engine = new Engine(config, options.carrier(config, sockets), tables);
+    engine = new Engine(config, options.carrier(config, sockets), planner);
   }
 
   /** Process ids of all nodes, by number. */

@@ -1,7 +1,7 @@
 package io.faro.sql.exec;
 
+import io.faro.ObjectShuffleSpec;
 import io.faro.QueryId;
-import io.faro.RowCodec;
 import io.faro.Session;
 import io.faro.Worker;
 import java.util.List;
@@ -17,9 +17,9 @@ public interface Carrier extends AutoCloseable {
   /**
    * Opens one worker's ends of the shuffles of a query. Never blocks.
    *
-   * @param codecs for the rows of each exchange, by stage
+   * @param stages the shuffle of each exchange, by stage
    */
-  Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs);
+  Shuffles open(Worker worker, QueryId query, List<ObjectShuffleSpec<Object[]>> stages);
 
   /** Ends it; not while a query runs, unless the session was closed. */
   @Override

@@ -8,10 +8,8 @@ import io.faro.Worker;
 import io.faro.sql.SqlException;
 import io.faro.sql.plan.Plan;
 import io.faro.sql.plan.Planner;
-import io.faro.sql.tables.Table;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -42,8 +40,12 @@ public final class Engine implements AutoCloseable {
     }
   }
 
-  /** Joins the cluster, with this carrier of rows; returns when it is complete. */
-  public Engine(SessionConfig config, Carrier.Opener carrier, Map<String, Table> tables) {
+  /**
+   * Joins the cluster, with this carrier of rows; returns when it is complete. {@code planner}: makes the same plans on
+   * all nodes.
+   */
+  public Engine(SessionConfig config, Carrier.Opener carrier, Planner planner) {
+    this.planner = planner;
     session = join(config);
     try {
       this.carrier = carrier.open(session);
@@ -51,7 +53,6 @@ public final class Engine implements AutoCloseable {
       session.close();
       throw e;
     }
-    planner = new Planner(tables, session.workerCount());
     threads =
         Executors.newFixedThreadPool(
             session.workers().size(),

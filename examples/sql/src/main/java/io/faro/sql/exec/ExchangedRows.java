@@ -91,11 +91,7 @@ final class ExchangedRows implements Enumerator<Object> {
     }
     Object value = input.current();
     Object[] row = exchange.fitting(value instanceof Object[] columns ? columns : new Object[] {value});
-    if (exchange.isBroadcast()) {
-      shuffle.broadcast(row);
-    } else {
-      shuffle.send(exchange.receiverOf(row, shuffle.receiverCount()), row);
-    }
+    shuffle.send(exchange.receiverOf(row, shuffle.receiverCount()), row);
   }
 
   private static IllegalStateException interrupted(InterruptedException e) {

@@ -2,11 +2,11 @@ package io.faro.sql.exec;
 
 import io.faro.ObjectReceiver;
 import io.faro.ObjectSender;
+import io.faro.ObjectShuffle;
+import io.faro.ObjectShuffleSpec;
 import io.faro.Outcome;
 import io.faro.QueryId;
-import io.faro.RowCodec;
 import io.faro.Shuffle;
-import io.faro.ShuffleSpec;
 import io.faro.Wait;
 import io.faro.Worker;
 import java.util.ArrayDeque;
@@ -17,8 +17,8 @@ import java.util.function.Consumer;
 /** Faro: each exchange is a shuffle of the engine's session. */
 public final class FaroCarrier implements Carrier {
   @Override
-  public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
-    return new Opened(worker, query, codecs);
+  public Shuffles open(Worker worker, QueryId query, List<ObjectShuffleSpec<Object[]>> stages) {
+    return new Opened(worker, stages);
   }
 
   @Override
@@ -29,11 +29,10 @@ public final class FaroCarrier implements Carrier {
   private static final class Opened implements Shuffles {
     private final List<Stage> stages = new ArrayList<>();
 
-    Opened(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
+    Opened(Worker worker, List<ObjectShuffleSpec<Object[]>> specs) {
       try {
-        for (RowCodec<Object[]> codec : codecs) {
-          ShuffleSpec spec = new ShuffleSpec(query, stages.size(), codec.rowBytes());
-          stages.add(new Stage(worker.openShuffle(spec), codec));
+        for (ObjectShuffleSpec<Object[]> spec : specs) {
+          stages.add(new Stage(worker.openShuffle(spec)));
         }
       } catch (RuntimeException e) {
         close();
@@ -66,10 +65,10 @@ public final class FaroCarrier implements Carrier {
     private final ArrayDeque<Object[]> rows = new ArrayDeque<>(); // of one frame, which is read in one go
     private final Consumer<Object[]> keep = rows::add;
 
-    Stage(Shuffle shuffle, RowCodec<Object[]> codec) {
-      this.shuffle = shuffle;
-      sender = shuffle.sender().objects(codec);
-      receiver = shuffle.receiver().objects(codec);
+    Stage(ObjectShuffle<Object[]> opened) {
+      shuffle = opened.shuffle();
+      sender = opened.sender();
+      receiver = opened.receiver();
     }
 
     @Override
@@ -80,11 +79,6 @@ public final class FaroCarrier implements Carrier {
     @Override
     public void send(int to, Object[] row) throws InterruptedException {
       checkIsSent(sender.send(to, row));
-    }
-
-    @Override
-    public void broadcast(Object[] row) throws InterruptedException {
-      checkIsSent(sender.broadcast(row));
     }
 
     @Override

@@ -9,14 +9,11 @@ import io.faro.Outcome;
  * <p>Threads: the worker's. A failure of the query is thrown by the call that meets it.
  */
 public interface RowShuffle {
-  /** Workers that rows can be sent to: all of the cluster. */
+  /** Receivers that rows can be sent to: all workers of the cluster; of a broadcast one, which is all of them. */
   int receiverCount();
 
-  /** Sends a row to one worker, waiting for room; nothing if that worker has stopped. */
+  /** Sends a row to one receiver, waiting for room; nothing to workers that have stopped. */
   void send(int receiver, Object[] row) throws InterruptedException;
-
-  /** Sends a row to all workers. */
-  void broadcast(Object[] row) throws InterruptedException;
 
   /** This worker sends no more rows. */
   void finish() throws InterruptedException;

@@ -54,7 +54,11 @@ final class WorkerContext implements PlanContext, AutoCloseable {
 
   @Override
   public void open() {
-    shuffles = carrier.open(worker, query.id(), plan.exchanges().stream().map(Exchange::codec).toList());
+    shuffles =
+        carrier.open(
+            worker,
+            query.id(),
+            plan.exchanges().stream().map(exchange -> exchange.shuffle(query.id())).toList());
   }
 
   @Override

@@ -1,13 +1,18 @@
 package io.faro.sql.plan;
 
 import io.faro.Column;
+import io.faro.Delivery;
+import io.faro.ObjectShuffleSpec;
 import io.faro.Partition;
+import io.faro.QueryId;
 import io.faro.RowCodec;
 import io.faro.SchemaCodec;
+import io.faro.ShuffleSpec;
 import java.lang.reflect.Method;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.IntStream;
 import org.apache.calcite.DataContext;
 import org.apache.calcite.adapter.enumerable.EnumerableConvention;
@@ -42,6 +47,7 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
   private final int[] decimals; // numbers of columns
   private final int[] scales; // of decimals
   private final RelDistribution.Type kind;
+  private final Delivery delivery;
   private final int[] keys;
   private int stage = -1; // of the query; set once when the whole plan is known
   private int firstBelow;
@@ -57,6 +63,7 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
             .toArray();
     scales = IntStream.of(decimals).map(c -> columns.get(c).scale()).toArray();
     kind = distribution.getType();
+    delivery = kind == RelDistribution.Type.BROADCAST_DISTRIBUTED ? Delivery.REPLICATE : Delivery.WORKER;
     keys = distribution.getKeys().stream().mapToInt(Integer::intValue).toArray();
   }
 
@@ -104,7 +111,9 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
 
   @Override
   public RelWriter explainTerms(RelWriter writer) {
-    return super.explainTerms(writer).itemIf("stage", stage, stage >= 0);
+    return super.explainTerms(writer)
+        .item("delivery", delivery.name().toLowerCase(Locale.ROOT))
+        .itemIf("stage", stage, stage >= 0);
   }
 
   @Override
@@ -121,9 +130,9 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     return implementor.result(type, block.toBlock());
   }
 
-  /** For the rows as they travel; they are never changed, so that within a node the row itself goes. */
-  public RowCodec<Object[]> codec() {
-    return codec;
+  /** The shuffle of this exchange in a query. */
+  public ObjectShuffleSpec<Object[]> shuffle(QueryId query) {
+    return ShuffleSpec.repartition(query, stage).withDelivery(delivery).withRowsOf(codec);
   }
 
   /** The row with decimals of their columns' scales: Calcite divides to 16 digits, whatever the type says. */
@@ -144,20 +153,16 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     return distributionOf(getInput()).getType() == RelDistribution.Type.SINGLETON;
   }
 
-  public boolean isBroadcast() {
-    return kind == RelDistribution.Type.BROADCAST_DISTRIBUTED;
-  }
-
-  /** For a row that is not broadcast. Calcite sorts the keys of a distribution: their order does not matter here. */
-  public int receiverOf(Object[] row, int workers) {
-    if (kind == RelDistribution.Type.SINGLETON) {
+  /** To which of that many a row goes. Calcite sorts the keys of a distribution: their order does not matter here. */
+  public int receiverOf(Object[] row, int receivers) {
+    if (kind != RelDistribution.Type.HASH_DISTRIBUTED) { // worker 0, or all workers, which are one receiver
       return 0;
     }
     long hash = 0;
     for (int key : keys) {
       hash += RowTypes.hash(row[key]);
     }
-    return Partition.FINALIZER.receiverOf(hash, workers);
+    return Partition.FINALIZER.receiverOf(hash, receivers);
   }
 
   /** The distribution that a plan node has; random unless somebody saw to another. */

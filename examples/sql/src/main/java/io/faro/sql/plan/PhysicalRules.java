@@ -60,15 +60,15 @@ import org.apache.calcite.util.ImmutableIntList;
  * above it takes no others.
  */
 final class PhysicalRules {
-  private final int workers;
+  private final int broadcastCopies;
 
-  private PhysicalRules(int workers) {
-    this.workers = workers;
+  private PhysicalRules(int broadcastCopies) {
+    this.broadcastCopies = broadcastCopies;
   }
 
-  /** For a cluster of that many workers. */
-  static List<RelOptRule> all(int workers) {
-    PhysicalRules rules = new PhysicalRules(workers);
+  /** {@code broadcastCopies}: of each row of a broadcast, that travel. */
+  static List<RelOptRule> all(int broadcastCopies) {
+    PhysicalRules rules = new PhysicalRules(broadcastCopies);
     return List.of(
         rule(LogicalTableScan.class, (scan, inputs) -> new PartitionScan(scan)),
         rule(LogicalValues.class, (values, inputs) -> values(values)),
@@ -192,12 +192,12 @@ final class PhysicalRules {
         Exchange.distributionOf(left));
   }
 
-  /** Compares what would travel: the right side to all workers, or of both sides what lies wrongly. */
+  /** Compares what would travel: all copies of the right side, or of both sides what lies wrongly. */
   private boolean broadcastIsCheaper(RelNode left, RelNode right, JoinInfo info) {
     double repartition =
         (liesBy(left, info.leftKeys) ? 0 : RowTypes.bytes(left))
             + (liesBy(right, info.rightKeys) ? 0 : RowTypes.bytes(right));
-    return RowTypes.bytes(right) * workers < repartition;
+    return RowTypes.bytes(right) * broadcastCopies < repartition;
   }
 
   // -------------------------------------------------------------------------------------- aggregates

@@ -77,12 +77,17 @@ public final class Planner {
       List.of(CoreRules.FILTER_TO_CALC, CoreRules.PROJECT_TO_CALC, CoreRules.CALC_MERGE);
 
   private final Map<String, Table> tables;
-  private final int workers;
+  private final int broadcastCopies;
 
-  /** For these tables, by name, spread over that many workers. */
-  public Planner(Map<String, Table> tables, int workers) {
+  /**
+   * For these tables, by name, spread over all workers of a cluster.
+   *
+   * @param broadcastCopies how often a row of a broadcast travels: once for each node or, if it is sent to each worker
+   *     by itself, for each of these
+   */
+  public Planner(Map<String, Table> tables, int broadcastCopies) {
     this.tables = Map.copyOf(tables);
-    this.workers = workers;
+    this.broadcastCopies = broadcastCopies;
   }
 
   /**
@@ -174,7 +179,7 @@ public final class Planner {
   }
 
   private EnumerableRel physical(RelNode node) {
-    RelNode physical = apply(node, PhysicalRules.all(workers), HepMatchOrder.BOTTOM_UP);
+    RelNode physical = apply(node, PhysicalRules.all(broadcastCopies), HepMatchOrder.BOTTOM_UP);
     return PhysicalRules.gathered(physical);
   }
 

@@ -1,5 +1,7 @@
 package io.faro.sql.sockets;
 
+import io.faro.Delivery;
+import io.faro.ObjectShuffleSpec;
 import io.faro.Outcome;
 import io.faro.RowBuffer;
 import io.faro.RowCodec;
@@ -15,25 +17,31 @@ final class SocketShuffle implements RowShuffle, StageRows {
   private final SocketsWorker worker;
   private final int stage;
   private final RowCodec<Object[]> codec;
+  private final boolean isBroadcast;
   private final ArrayDeque<Object[]> rows = new ArrayDeque<>();
   private int sendersLeft;
   private boolean isStopped;
 
-  SocketShuffle(SocketsWorker worker, int stage, RowCodec<Object[]> codec) {
+  SocketShuffle(SocketsWorker worker, ObjectShuffleSpec<Object[]> opened) {
     this.worker = worker;
-    this.stage = stage;
-    this.codec = codec;
+    stage = opened.spec().stage();
+    codec = opened.codec();
+    isBroadcast = opened.spec().delivery() == Delivery.REPLICATE;
     sendersLeft = worker.workerCount();
     worker.settings().checkedRow(stage, codec.rowBytes());
   }
 
   @Override
   public int receiverCount() {
-    return worker.workerCount();
+    return isBroadcast ? 1 : worker.workerCount();
   }
 
   @Override
   public void send(int receiver, Object[] row) {
+    if (isBroadcast) {
+      broadcast(row);
+      return;
+    }
     if (receiver == worker.number()) {
       takeOwn(row);
       return;
@@ -45,8 +53,7 @@ final class SocketShuffle implements RowShuffle, StageRows {
   }
 
   /** Written once, whoever gets it. */
-  @Override
-  public void broadcast(Object[] row) {
+  private void broadcast(Object[] row) {
     int bytes = worker.settings().checkedRow(stage, worker.writeAside(codec, row));
     takeOwn(row);
     for (Peer peer : worker.peers()) {

@@ -1,8 +1,8 @@
 package io.faro.sql.sockets;
 
+import io.faro.ObjectShuffleSpec;
 import io.faro.Outcome;
 import io.faro.QueryId;
-import io.faro.RowCodec;
 import io.faro.Shuffle;
 import io.faro.ShuffleSpec;
 import io.faro.Wait;
@@ -31,13 +31,17 @@ final class SocketShuffles implements Shuffles, SocketsQuery {
   private final List<SocketShuffle> stages = new ArrayList<>();
 
   SocketShuffles(
-      SocketsWorker worker, Duration causeLimit, Worker session, QueryId query, List<RowCodec<Object[]>> codecs) {
+      SocketsWorker worker,
+      Duration causeLimit,
+      Worker session,
+      QueryId query,
+      List<ObjectShuffleSpec<Object[]>> specs) {
     this.worker = worker;
     this.causeLimit = causeLimit;
     number = query.counter(); // all of one issuer, node 0
     int[] itself = {session.number()};
-    for (RowCodec<Object[]> codec : codecs) {
-      stages.add(new SocketShuffle(worker, stages.size(), codec));
+    for (ObjectShuffleSpec<Object[]> spec : specs) {
+      stages.add(new SocketShuffle(worker, spec));
     }
     watch = session.openShuffle(new ShuffleSpec(query, session.number(), 0, itself, itself));
   }

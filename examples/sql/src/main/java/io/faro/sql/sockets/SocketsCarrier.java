@@ -1,7 +1,7 @@
 package io.faro.sql.sockets;
 
+import io.faro.ObjectShuffleSpec;
 import io.faro.QueryId;
-import io.faro.RowCodec;
 import io.faro.Session;
 import io.faro.Worker;
 import io.faro.sockets.SocketsMesh;
@@ -43,9 +43,9 @@ public final class SocketsCarrier implements Carrier {
   }
 
   @Override
-  public Shuffles open(Worker worker, QueryId query, List<RowCodec<Object[]>> codecs) {
+  public Shuffles open(Worker worker, QueryId query, List<ObjectShuffleSpec<Object[]>> stages) {
     SocketsWorker own = mesh.worker(worker.number() - first);
-    SocketShuffles shuffles = new SocketShuffles(own, settings.causeLimit(), worker, query, codecs);
+    SocketShuffles shuffles = new SocketShuffles(own, settings.causeLimit(), worker, query, stages);
     try {
       own.begin(shuffles);
     } catch (RuntimeException problem) {

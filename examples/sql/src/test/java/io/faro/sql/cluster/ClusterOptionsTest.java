@@ -1,6 +1,8 @@
 package io.faro.sql.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.SessionConfig;
 import io.faro.Setting;
@@ -18,9 +20,12 @@ class ClusterOptionsTest {
           "FARO_ROW_LIMIT_BYTES", "2KiB",
           "FARO_CONNECT_TIMEOUT_MS", "1234");
 
+  private static ClusterOptions options(String... arguments) {
+    return CommandLine.populateCommand(new ClusterOptions(), arguments);
+  }
+
   private static SessionConfig config(Map<String, String> environment, String... arguments) {
-    ClusterOptions options = CommandLine.populateCommand(new ClusterOptions(), arguments);
-    return options.config(0, List.of("127.0.0.1:1"), environment);
+    return options(arguments).config(0, List.of("127.0.0.1:1"), environment);
   }
 
   @Test
@@ -28,10 +33,24 @@ class ClusterOptionsTest {
     SessionConfig usual = config(Map.of());
     assertEquals("256KiB", usual.get(Setting.RING_BYTES));
     assertEquals("0", usual.get(Setting.WAIT_YIELDS));
+    assertEquals("both", usual.get(Setting.LANE_ENDS));
     assertEquals(Setting.ROW_LIMIT_BYTES.defaultValue(), usual.get(Setting.ROW_LIMIT_BYTES));
     SessionConfig told = config(ENVIRONMENT, "--set=wait.yields=3");
     assertEquals("1MiB", told.get(Setting.RING_BYTES));
     assertEquals("3", told.get(Setting.WAIT_YIELDS));
+  }
+
+  /** Sockets carry it to each worker. */
+  @Test
+  void aBroadcastTravelsOnceToEachNodeOverFaroAsThePlannerKnows() {
+    assertTrue(isBroadcast("faro"));
+    assertFalse(isBroadcast("sockets"));
+  }
+
+  private static boolean isBroadcast(String carrier) {
+    ClusterOptions options = options("--nodes=6", "--workers=40", "--scale=1", "--carrier=" + carrier);
+    String tenTimesSmaller = "select count(*) from orders, customer where o_custkey = c_custkey";
+    return options.planner(options.tables()).plan(tenTimesSmaller).explain().contains("delivery=[replicate]");
   }
 
   /** Sockets ask the configuration for them, which does not look at the environment by itself. */

@@ -6,6 +6,7 @@ import io.faro.sockets.HeldAddresses;
 import io.faro.sql.exec.Engine;
 import io.faro.sql.exec.Query;
 import io.faro.sql.plan.Plan;
+import io.faro.sql.plan.Planner;
 import io.faro.sql.tables.Table;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,6 +17,7 @@ import java.util.function.Supplier;
 /** All nodes of a cluster in this JVM. Threads: one query at a time. */
 public final class LocalCluster implements AutoCloseable {
   private final HeldAddresses held;
+  private final Planner planner;
   private final List<Engine> engines = new ArrayList<>();
 
   /** A query that runs, and what comes of it on each node. */
@@ -23,15 +25,19 @@ public final class LocalCluster implements AutoCloseable {
 
   /** {@code settings}: of every node. */
   LocalCluster(int nodes, int workers, Map<Setting, String> settings, String carrier, Map<String, Table> tables) {
+    planner = new Planner(tables, carrier.equals(Carriers.FARO) ? nodes : nodes * workers);
     held = Addresses.hold(2 * nodes, List.of(Addresses.HOST));
     List<String> sockets = held.all().subList(nodes, 2 * nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();
     for (int node = 0; node < nodes; node++) {
       SessionConfig.Builder builder =
-          SessionConfig.builder().cluster(node, held.all().subList(0, nodes)).workers(workers);
+          SessionConfig.builder()
+              .cluster(node, held.all().subList(0, nodes))
+              .workers(workers)
+              .set(Setting.LANE_ENDS, "both");
       settings.forEach(builder::set);
       SessionConfig config = builder.build();
-      opening.add(inThread(() -> new Engine(config, Carriers.of(carrier, config, sockets), tables)));
+      opening.add(inThread(() -> new Engine(config, Carriers.of(carrier, config, sockets), planner)));
     }
     RuntimeException failure = null;
     for (CompletableFuture<Engine> engine : opening) {
@@ -49,7 +55,7 @@ public final class LocalCluster implements AutoCloseable {
 
   /** A query's plan. */
   public Plan plan(String sql) {
-    return engines.get(0).plan(sql);
+    return planner.plan(sql);
   }
 
   /** Runs a plan of this cluster; the rows of its result. */

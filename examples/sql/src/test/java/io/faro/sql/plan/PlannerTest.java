@@ -15,10 +15,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Where exchanges are put, by the text of plans. */
 class PlannerTest {
-  private static final int WORKERS = 16;
+  private static final int NODES = 16;
 
   private static List<String> plan(String sql) {
-    return new Planner(Tpch.tables(1), WORKERS).plan(sql).explain().lines().toList();
+    return plan(sql, NODES);
+  }
+
+  private static List<String> plan(String sql, int broadcastCopies) {
+    return new Planner(Tpch.tables(1), broadcastCopies).plan(sql).explain().lines().toList();
   }
 
   @ParameterizedTest
@@ -44,6 +48,26 @@ class PlannerTest {
     String large = "select count(*) from orders, lineitem where o_orderkey = l_orderkey";
     assertEquals(0, count("[broadcast]", large));
     assertEquals(2, count("distribution=[hash[0]]", large));
+  }
+
+  /** On 6 nodes with 40 workers each a row of a broadcast travels to 5 others, or to 239. */
+  @Test
+  void aTableIsSentToEverybodyIfItIsMoreTimesSmallerThanThereAreOtherNodes() {
+    String tenTimesSmaller = "select count(*) from orders, customer where o_custkey = c_custkey";
+    for (int copies : new int[] {6, 10}) {
+      List<String> plan = plan(tenTimesSmaller, copies);
+      assertTrue(plan.contains("        Exchange(distribution=[broadcast], delivery=[replicate], stage=[0])"), plan.toString());
+      assertEquals(2, exchanges(plan).size(), plan.toString());
+    }
+    for (int copies : new int[] {11, 240}) {
+      List<String> plan = plan(tenTimesSmaller, copies);
+      assertEquals(3, exchanges(plan).size(), plan.toString());
+      exchanges(plan).forEach(line -> assertTrue(line.contains("delivery=[worker]"), plan.toString()));
+    }
+  }
+
+  private static List<String> exchanges(List<String> plan) {
+    return plan.stream().filter(line -> line.contains("Exchange(")).toList();
   }
 
   @Test

@@ -55,8 +55,8 @@ class ShellTest {
     assertEquals(" MIDDLE EAST |           4", shell.expect("MIDDLE EAST"));
     shell.expect("(1 row, ");
     shell.type("explain select o_custkey, count(*) from orders group by o_custkey;");
-    shell.expect("Exchange(distribution=[single], stage=[1])");
-    shell.expect("Exchange(distribution=[hash[0]], stage=[0])");
+    shell.expect("Exchange(distribution=[single], delivery=[worker], stage=[1])");
+    shell.expect("Exchange(distribution=[hash[0]], delivery=[worker], stage=[0])");
     shell.type("\\d");
     shell.expect("lineitem");
     shell.type("\\d lineitem");

@@ -7,12 +7,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Column;
 import io.faro.ColumnType;
+import io.faro.ObjectShuffleSpec;
 import io.faro.Outcome;
 import io.faro.QueryId;
 import io.faro.RowCodec;
 import io.faro.SchemaCodec;
 import io.faro.Session;
 import io.faro.SessionConfig;
+import io.faro.ShuffleSpec;
 import io.faro.Worker;
 import io.faro.sockets.HeldAddresses;
 import io.faro.sockets.Peer;
@@ -87,6 +89,10 @@ class SocketsCarrierTest {
     carriers = opening.stream().map(CompletableFuture::join).toList();
   }
 
+  private static List<ObjectShuffleSpec<Object[]>> stage(QueryId query) {
+    return List.of(ShuffleSpec.repartition(query, 0).withRowsOf(ROWS));
+  }
+
   private interface Part {
     void run(int worker, RowShuffle shuffle) throws Exception;
   }
@@ -100,7 +106,7 @@ class SocketsCarrierTest {
         FutureTask<Void> task =
             new FutureTask<>(
                 () -> {
-                  try (Shuffles shuffles = carriers.get(session.node()).open(worker, query, List.of(ROWS))) {
+                  try (Shuffles shuffles = carriers.get(session.node()).open(worker, query, stage(query))) {
                     part.run(worker.number(), shuffles.stage(0));
                     shuffles.complete();
                   }
@@ -227,8 +233,8 @@ class SocketsCarrierTest {
     Session session = sessions.get(0);
     SocketsCarrier carrier = (SocketsCarrier) carriers.get(0);
     QueryId query = session.beginQuery();
-    try (Shuffles waits = carrier.open(session.workers().get(0), query, List.of(ROWS));
-        Shuffles answers = carrier.open(session.workers().get(1), query, List.of(ROWS))) {
+    try (Shuffles waits = carrier.open(session.workers().get(0), query, stage(query));
+        Shuffles answers = carrier.open(session.workers().get(1), query, stage(query))) {
       RowShuffle sibling = answers.stage(0);
       AtomicInteger taken = new AtomicInteger();
       Runnable takeAll =
@@ -259,10 +265,10 @@ class SocketsCarrierTest {
     Worker sender = sessions.get(0).workers().get(0);
     Worker receiver = sessions.get(nodes - 1).workers().get(nodes == 1 ? 1 : 0);
     QueryId failed = sessions.get(0).beginQuery();
-    Shuffles late = carriers.get(nodes - 1).open(receiver, failed, List.of(ROWS));
-    sendOne(carriers.get(0).open(sender, failed, List.of(ROWS)), "earlier").close();
+    Shuffles late = carriers.get(nodes - 1).open(receiver, failed, stage(failed));
+    sendOne(carriers.get(0).open(sender, failed, stage(failed)), "earlier").close();
     QueryId next = sessions.get(0).beginQuery();
-    Shuffles ahead = sendOne(carriers.get(0).open(sender, next, List.of(ROWS)), "later");
+    Shuffles ahead = sendOne(carriers.get(0).open(sender, next, stage(next)), "later");
     if (readsBefore) {
       while (late.stage(0).tryNext() == Outcome.WOULD_WAIT) {
         Thread.onSpinWait();
@@ -274,7 +280,7 @@ class SocketsCarrierTest {
       }
     }
     late.close();
-    try (Shuffles shuffles = carriers.get(nodes - 1).open(receiver, next, List.of(ROWS))) {
+    try (Shuffles shuffles = carriers.get(nodes - 1).open(receiver, next, stage(next))) {
       assertEquals(Outcome.DONE, shuffles.stage(0).next());
       assertEquals("later", shuffles.stage(0).get()[1]);
     }
@@ -302,7 +308,7 @@ class SocketsCarrierTest {
       failures.add(
           CompletableFuture.supplyAsync(
               () -> {
-                try (Shuffles shuffles = carrier.open(worker, query, List.of(ROWS))) {
+                try (Shuffles shuffles = carrier.open(worker, query, stage(query))) {
                   return assertThrows(
                       RuntimeException.class,
                       () -> {
@@ -376,7 +382,9 @@ class SocketsCarrierTest {
     carriers = List.of(opening.join(), other);
     query(
         (worker, shuffle) -> {
-          shuffle.broadcast(new Object[] {worker, "hello"});
+          for (int to = 0; to < shuffle.receiverCount(); to++) {
+            shuffle.send(to, new Object[] {worker, "hello"});
+          }
           shuffle.finish();
           int sum = 0;
           while (shuffle.next() == Outcome.DONE) {
