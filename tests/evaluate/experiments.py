@@ -204,8 +204,9 @@ def _connect(quick: bool) -> Experiment:
 
 
 _QUERIES_METHOD = (
-    "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same plans, rows and codecs, only "
-    "the exchanges' carrier differs. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 "
+    "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same planner, rows and codecs; "
+    "the exchanges' carrier differs, and how often a broadcast travels, which the planner counts: over Faro once to each process, "
+    "over sockets once to each worker. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 "
     "KiB, a socket's buffers 16 and 64 KiB beside those of the kernel, both with their own defaults else. Plans are made and "
     "compiled before; a point is the mean of {} runs after {} others in fresh processes. Both clusters stand at the same time and "
     "take turns: each runs all queries once while the other waits, so that both meet the same machine. CPU time is that of all "
