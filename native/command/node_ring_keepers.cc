@@ -43,9 +43,9 @@ std::vector<RingKeeper> ring_keepers(const NodeView& receiver, uint64_t sender, 
   std::vector<RingKeeper> keepers;
   // Where lanes end at workers, too, the rings of those count first.
   const uint32_t rings =
-      std::max(1u, receiver.rings_per_lane / (receiver.lanes_end_at_workers ? 2 : 1));
+      std::max(1u, receiver.lanes.rings_per_lane / (receiver.lanes.end_at_workers ? 2 : 1));
   const uint64_t ring = stage % rings;
-  const uint64_t counted = receiver.lanes_end_at_workers ? rings + ring : ring;
+  const uint64_t counted = receiver.lanes.end_at_workers ? rings + ring : ring;
   for (const IncomingLane& lane : receiver.incoming) {
     if (lane.sender != sender) continue;
     for (const IncomingLane::Held& held : lane.held) {

@@ -129,7 +129,7 @@ void add_node_ends(Table& table, const std::vector<NodeChange>& nodes) {
   bool any = false;
   for (const NodeChange& node : nodes) {
     const NodeView& now = node.now;
-    if (!now.lanes_end_at_nodes) continue;
+    if (!now.lanes.end_at_nodes) continue;
     if (!std::exchange(any, true)) {
       table.add_line("");
       table.add({"node's end", "frames", "streams", "for worker", "streams", "not taken for"});
@@ -207,9 +207,9 @@ struct LaneLine {
 std::optional<double> threshold_fill(const NodeView& node, const OutgoingLane& total,
                                      const OutgoingLane& change) {
   const OutgoingValues& of = change.counters.transfers > 0 ? change.counters : total.counters;
-  if (of.transfers == 0 || node.threshold_bytes == 0) return std::nullopt;
+  if (of.transfers == 0 || node.lanes.threshold_bytes == 0) return std::nullopt;
   return static_cast<double>(of.bytes_sent) /
-         (static_cast<double>(of.transfers) * static_cast<double>(node.threshold_bytes));
+         (static_cast<double>(of.transfers) * static_cast<double>(node.lanes.threshold_bytes));
 }
 
 std::vector<LaneLine> lanes_of(const std::vector<NodeChange>& nodes) {
@@ -218,7 +218,7 @@ std::vector<LaneLine> lanes_of(const std::vector<NodeChange>& nodes) {
     for (size_t i = 0; i < node.change.outgoing.size(); ++i) {
       const OutgoingLane& out = node.change.outgoing[i];
       const PeerView* const peer = peer_with(node.now, out.receiver);
-      const bool to_node = !node.now.lanes_end_at_workers && peer != nullptr;
+      const bool to_node = !node.now.lanes.end_at_workers && peer != nullptr;
       LaneLine& lane =
           lanes[{node.now.cluster, out.sender, to_node, to_node ? peer->node : out.receiver}];
       lane.frames = node.per_second(out.counters.frames_sent);
@@ -319,7 +319,7 @@ Json node_json(const NodeChange& node) {
   json["open"] = now.open;
   json["file"] = now.path;
   json["seconds"] = node.seconds;
-  json["threshold_bytes"] = now.threshold_bytes;
+  json["threshold_bytes"] = now.lanes.threshold_bytes;
   json["counters"] = values_json(Scope::node, now.counters, node.change.counters, node);
   json["links"] = Json::array();
   for (size_t i = 0; i < now.peers.size(); ++i) {
@@ -339,12 +339,12 @@ Json node_json(const NodeChange& node) {
                                                         node.change.workers[i].counters, node)},
                                {"blocked_share", blocked_share(node, i)}});
     add_waits(json["workers"].back(), now, worker);
-    if (now.lanes_end_at_nodes) {
+    if (now.lanes.end_at_nodes) {
       json["workers"].back()["node_end"] =
           values_json(Scope::reader, worker.at_node_end, node.change.workers[i].at_node_end, node);
     }
   }
-  if (now.lanes_end_at_nodes) json["node_end"] = node_end_json(node);
+  if (now.lanes.end_at_nodes) json["node_end"] = node_end_json(node);
   json["queries"] = Json::array();
   for (const QueryState& query : now.queries) {
     json["queries"].push_back({{"query", query.id.to_string()},

@@ -238,9 +238,9 @@ NodeView CounterView::view(bool whole) const {
   view.cluster = text_of(head.cluster);
   view.node = head.node;
   view.created_ns = head.created_ns;
-  view.ring_bytes = head.ring_bytes;
-  view.threshold_bytes = head.threshold_bytes;
-  view.rings_per_lane = head.rings_per_lane;
+  view.lanes.ring_bytes = head.ring_bytes;
+  view.lanes.threshold_bytes = head.threshold_bytes;
+  view.lanes.rings_per_lane = head.rings_per_lane;
   view.read_ns = base::SystemClock::instance().now_ns();
   view.counters = values_of<NodeValues>(node);
   for (uint32_t n = 0; n < head.node_count; ++n) {
@@ -250,9 +250,9 @@ NodeView CounterView::view(bool whole) const {
     view.peers.push_back({n, text_of(peer.name), text_of(peer.transport), peer.incarnation,
                           peer.first_worker, peer.worker_count, counted});
   }
-  view.lanes_end_at_workers = lanes_end_at_workers();
-  view.lanes_end_at_nodes = lanes_end_at_nodes();
-  if (view.lanes_end_at_nodes)
+  view.lanes.end_at_workers = lanes_end_at_workers();
+  view.lanes.end_at_nodes = lanes_end_at_nodes();
+  if (view.lanes.end_at_nodes)
     view.node_end = values_of<NodeEndValues>(at<NodeEndCounters>(Section::node_end, 0));
   for (uint32_t slot = 0; slot < count(Section::untaken); ++slot) {
     UntakenStream stream;
@@ -270,14 +270,14 @@ NodeView CounterView::view(bool whole) const {
       for (uint32_t other = peer.first_worker; other < end; ++other) {
         if (view.incoming.size() >= lane_room_) return view;
         const uint32_t first = (local * head.worker_count + other) * head.rings_per_lane;
-        if (view.lanes_end_at_workers || other == peer.first_worker) {
-          const uint32_t receiving = view.lanes_end_at_workers ? other : peer.node;
+        if (view.lanes.end_at_workers || other == peer.first_worker) {
+          const uint32_t receiving = view.lanes.end_at_workers ? other : peer.node;
           add(Section::outgoing, (local * receiving_ends() + receiving) * head.rings_per_lane,
               view.outgoing.emplace_back(OutgoingLane{number, other, {}}).counters);
         }
         IncomingLane& in = view.incoming.emplace_back(IncomingLane{other, number, {}, {}});
         add(Section::incoming, first, in.counters);
-        if (view.lanes_end_at_nodes) in.held = read_held(first);
+        if (view.lanes.end_at_nodes) in.held = read_held(first);
       }
     }
   }

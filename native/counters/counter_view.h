@@ -68,6 +68,14 @@ struct PeerView {
   bool was_linked() const { return !transport.empty() && transport != "none"; }
 };
 
+/// What is the same for all lanes of a node.
+struct LanesView {
+  uint64_t ring_bytes = 0, threshold_bytes = 0;
+  uint32_t rings_per_lane = 0;  ///< as they are counted: those to nodes behind those to workers
+  bool end_at_workers = true;
+  bool end_at_nodes = false;
+};
+
 /// A node at one moment: each value is exact, together they are of about one moment.
 struct NodeView {
   std::string path;
@@ -80,17 +88,14 @@ struct NodeView {
   uint32_t node = 0;
   uint64_t created_ns = 0;
   uint64_t read_ns = 0;  ///< when this was read, CLOCK_MONOTONIC
-  uint64_t ring_bytes = 0, threshold_bytes = 0;
-  uint32_t rings_per_lane = 0;
+  LanesView lanes;
   NodeValues counters;
   std::vector<PeerView> peers;
   std::vector<WorkerView> workers;
   std::vector<OutgoingLane> outgoing;  ///< by sender, then receiver; with nodes that were linked
   std::vector<IncomingLane> incoming;  ///< by receiver, then sender; the same
   std::vector<QueryState> queries;
-  bool lanes_end_at_workers = true;
-  bool lanes_end_at_nodes = false;
-  NodeEndValues node_end;  ///< if they do, as of the next
+  NodeEndValues node_end;  ///< if lanes end at nodes, as the next
   std::vector<UntakenStream>
       untaken;  ///< of which nobody has taken rows for longest, at the last tick
 

@@ -92,7 +92,7 @@ class NodePage {
 
   void add(const Description& row, std::string_view help_text) {
     const bool is_of_node_end = row.scope == Scope::node_end || row.scope == Scope::reader;
-    if (is_of_node_end ? !node_.lanes_end_at_nodes : row.scope > Scope::incoming) return;
+    if (is_of_node_end ? !node_.lanes.end_at_nodes : row.scope > Scope::incoming) return;
     const Name name = page_.begin(row, help_text, prefix_of(row.scope));
     switch (row.scope) {
       case Scope::node:

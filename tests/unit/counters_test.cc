@@ -377,7 +377,7 @@ TEST(CounterView, of_another_user_is_for_root_alone_and_only_if_it_is_named) {
 TEST(CounterFile, has_the_node_s_end_only_where_lanes_end_there) {
   const auto without = make("");
   const NodeView plain = test::value_of(CounterView::over(without->memory()))->read();
-  EXPECT_FALSE(plain.lanes_end_at_nodes);
+  EXPECT_FALSE(plain.lanes.end_at_nodes);
   EXPECT_EQ(prometheus_text(plain).find("node_end"), std::string::npos);
 
   Shape shape = some_shape();
@@ -401,7 +401,7 @@ TEST(CounterFile, has_the_node_s_end_only_where_lanes_end_there) {
   set(file->incoming(2, 1, 1).unreleased_bytes, 64);
   set(file->incoming(2, 1, 1).last_stage, stage_word(query, 9));
   const NodeView node = test::value_of(CounterView::over(file->memory()))->read();
-  EXPECT_TRUE(node.lanes_end_at_nodes);
+  EXPECT_TRUE(node.lanes.end_at_nodes);
   EXPECT_EQ(node.node_end.untaken_frames, 7u);
   EXPECT_EQ(node.workers[2].at_node_end.streams, 3u);
   ASSERT_EQ(node.untaken.size(), 1u) << "those without frames are none";
