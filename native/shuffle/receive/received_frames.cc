@@ -71,7 +71,7 @@ Status ReceivedFrames::detach(Query& query, FrameNode* node) {
   Stored stored;
   FARO_RETURN_IF_ERROR(worker_.overflow.allocate(query.usage, node->payload_bytes, stored));
   std::memcpy(stored.memory, node->payload, node->payload_bytes);
-  release_in_ring(*node->ring, node->token);
+  if (!planted(Plant::read_position_too_early)) release_in_ring(*node->ring, node->token);
   set_held(held() - 1);
   node->ring = nullptr;
   node->stored = stored;
