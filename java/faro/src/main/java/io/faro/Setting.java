@@ -86,9 +86,10 @@ public enum Setting {
   /** Number of rings per lane. The shuffles of a query are spread over them by stage. */
   RING_PER_LANE("ring.per_lane", "2"),
   /**
-   * Where lanes end: workers (one lane from each worker to each worker), or node (one to each node,
+   * Where lanes end: workers (one lane from each worker to each worker), node (one to each node,
    * whose workers share what comes by it: rings take less by the number of workers of a node, but
-   * rows that are sent to several workers of one node by turns go in small frames).
+   * rows that are sent to several workers of one node by turns go in small frames), or both (rows
+   * for one worker go by the lanes to workers, all others by those to nodes).
    */
   LANE_ENDS("lane.ends", "workers"),
   /**
