@@ -234,17 +234,14 @@ void NodeCore::on_number_free(uint32_t node) { events_.tell_removed(node); }
 void NodeCore::on_links_changed() {
   if (!early_.is_over()) return;
   alert_workers();
-  if (node_end_ != nullptr) node_end_->look();  // it keeps no link that is lost
+  if (node_end_ != nullptr) node_end_->tend();  // it keeps no link that is lost
   for (const auto& worker : workers_) worker->at_rest().let_go_of_lost_links();
 }
 
 void NodeCore::on_tick(base::Nanoseconds now) {
   if (!early_.is_over()) return;
   queries_->on_tick(now);
-  if (node_end_ != nullptr) {
-    node_end_->sweep_if_due();  // all workers may be idle
-    node_end_->show();
-  }
+  if (node_end_ != nullptr) node_end_->tend();  // all workers may be idle
   nodes().on_tick();
   events_.tell_failed_queries();
   count_network(*membership_);

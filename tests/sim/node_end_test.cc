@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "node/node_core.h"
+#include "node/session_access.h"
 #include "shuffle/receive/node_stream.h"
 #include "sim/cluster.h"
 #include "sim/node_lanes_run.h"
@@ -74,7 +76,6 @@ TEST(NodeLanesRuns, nobody_misses_what_others_did_in_its_place) {
     ASSERT_EQ(run_node_lanes_seed(seed).violation, "") << "seed " << seed;
 }
 
-// The rows for worker 1 fill the ring several times before those for worker 2 come. Worker 1 makes no call until worker 2 has all.
 // A look for what is still to be moved costs as much as lies in the ring, however much was moved before.
 TEST(NodeStreams, what_was_moved_is_not_looked_at_again) {
   shuffle::NodeStream stream;
@@ -93,6 +94,7 @@ TEST(NodeStreams, what_was_moved_is_not_looked_at_again) {
   EXPECT_EQ(stream.first_in_ring(), nullptr);
 }
 
+// The rows for worker 1 fill the ring several times before those for worker 2 come. Worker 1 makes no call until worker 2 has all.
 TEST_F(NodeEndTest, a_worker_that_makes_no_call_keeps_no_other_of_its_node_waiting) {
   constexpr uint64_t kRows = 5 * kRing / 8;
   ASSERT_TRUE(cluster_.open_sessions().ok()) << cluster_.world().report();
@@ -127,6 +129,45 @@ TEST_F(NodeEndTest, a_worker_that_makes_no_call_keeps_no_other_of_its_node_waiti
   });
   run();
   EXPECT_GT(worker(2).metrics().frames_spilled, 0u) << "nothing was in its way";
+}
+
+// An OPEN for several workers is copied to overflow when it is sorted, which the network thread leaves to a worker.
+TEST_F(NodeEndTest, the_network_thread_writes_nothing_to_overflow) {
+  ASSERT_TRUE(cluster_.open_sessions().ok()) << cluster_.world().report();
+  query_ = cluster_.session(0).begin_query();
+  bool is_sent = false;
+  bool is_taken = false;
+  cluster_.spawn(0, 0, [&] {
+    Shuffle shuffle = open_for_any(0);
+    ASSERT_EQ(shuffle.sender<uint64_t>()->send(0, uint64_t{0}), Outcome::done);
+    ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
+    cluster_.sleep(100 * base::kMillisecond);
+    is_sent = true;
+    shuffle.close();
+    end(0);
+  });
+  cluster_.spawn(1, 0, [&] {
+    cluster_.world().wait_until([&] { return is_sent; }, base::kForever, "the sender");
+    node::NodeCore& core = SessionAccess::core(cluster_.session(1));
+    core.on_links_changed();
+    core.on_tick(core.membership().clock().now_ns());
+    EXPECT_EQ(core.overflow().memory_bytes(), 0u);
+    EXPECT_EQ(worker(1).wait_until([] { return false; }, Wait::none()), Outcome::would_wait);
+    EXPECT_GT(core.overflow().memory_bytes(), 0u) << "there was nothing to sort";
+    Shuffle shuffle = open_for_any(1);
+    EXPECT_EQ(take_rows(shuffle), 1u);
+    is_taken = true;
+    shuffle.close();
+    end(1);
+  });
+  cluster_.spawn(1, 1, [&] {
+    cluster_.world().wait_until([&] { return is_taken; }, base::kForever, "the other worker");
+    Shuffle shuffle = open_for_any(2);
+    EXPECT_EQ(take_rows(shuffle), 0u);
+    shuffle.close();
+    end(2);
+  });
+  run();
 }
 
 // Worker 1 ends its part by a failure, and makes no call any more. What comes for it afterwards is dropped.

@@ -118,7 +118,7 @@ struct SessionMetrics {
   uint64_t queries_running = 0;
   uint64_t queries_failed = 0;
   uint64_t untaken_frames = 0;   ///< with lane.ends = node: of rows that no worker has taken yet
-  uint64_t untaken_streams = 0;  ///< these are of so many: a shuffle, from one worker
+  uint64_t untaken_streams = 0;  ///< streams that these are of: a shuffle, from one worker
 };
 
 }  // namespace faro

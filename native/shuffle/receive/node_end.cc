@@ -65,10 +65,13 @@ bool NodeEnd::take_right() noexcept {
   return taken_.compare_exchange_strong(taken, true, std::memory_order_seq_cst);
 }
 
-NodeEnd::Turn::Turn(NodeEnd& end) noexcept : end_(end), has_(end.take_right()) {
-  if (has_) return;
-  end_.due_.store(true, std::memory_order_seq_cst);  // W1
-  has_ = end_.take_right();                          // W2
+NodeEnd::Turn::Turn(NodeEnd& end, bool stores) noexcept
+    : end_(end), stores_(stores), has_(end.take_right()) {
+  if (!has_) {
+    end_.due_.store(true, std::memory_order_seq_cst);  // W1
+    has_ = end_.take_right();                          // W2
+  }
+  if (has_) end_.stores_ = stores_;
 }
 
 NodeEnd::Turn::~Turn() {
@@ -76,6 +79,7 @@ NodeEnd::Turn::~Turn() {
   end_.taken_.store(false, std::memory_order_seq_cst);  // W3
   while (end_.due_.load(std::memory_order_seq_cst) && !planted(Plant::last_look_left_out) &&
          end_.take_right()) {  // W4
+    end_.stores_ = stores_;
     end_.look_with_right();
     end_.taken_.store(false, std::memory_order_seq_cst);  // W3
   }
@@ -134,9 +138,11 @@ void NodeEnd::look_in_place_of(uint32_t local_worker) noexcept {
     readers_.wake_one(*reader->stream);
 }
 
-void NodeEnd::show() noexcept {
-  const Turn turn(*this);
-  if (turn) report_.show();
+void NodeEnd::tend() noexcept {
+  const Turn turn(*this, false);
+  if (!turn) return;
+  look_with_right();
+  report_.show();
 }
 
 // ------------------------------------------------------------------------------------ with the right
@@ -149,9 +155,11 @@ void NodeEnd::look_with_right() noexcept {
     attach_links();
   } catch (const std::bad_alloc&) {
   }
-  ready_.take([this](uint32_t number) { sort_marked(number); });
+  if (stores_) ready_.take([this](uint32_t number) { sort_marked(number); });
   if (sweeps_.exchange(false, std::memory_order_seq_cst)) streams_.sweep();
-  if (has_others) readers_.note_who_could_not_look();
+  if (has_others && stores_) readers_.note_who_could_not_look();
+  // Who is woken looks, and sorts.
+  if (!stores_ && (std::exchange(deferred_, false) || has_others)) readers_.note_everybody();
   readers_.wake();
 }
 
@@ -212,6 +220,10 @@ void NodeEnd::sort_marked(uint32_t number) noexcept {
 // A frame for which there is no memory waits in the ring, and so do the frames behind it. With what has come the sender has less room,
 // and may wait for what was given back before and was not worth telling.
 void NodeEnd::sort(NodeRing& ring) noexcept {
+  if (!stores_) {
+    deferred_ = true;
+    return sort_again(ring);
+  }
   bool any = false;
   try {
     for (NodeFrame* frame = ring.next(); frame != nullptr; frame = ring.next()) {
@@ -224,7 +236,7 @@ void NodeEnd::sort(NodeRing& ring) noexcept {
   } catch (const std::bad_alloc&) {
     sort_again(ring);
   }
-  streams_.store_begun_rows(ring);
+  if (!streams_.store_begun_rows(ring)) sort_again(ring);
 }
 
 // At the next look, which need not be marked.

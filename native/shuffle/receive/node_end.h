@@ -48,6 +48,10 @@ class NodeEnd {
   void sweep_if_due() noexcept {
     if (sweeps_.load(std::memory_order_seq_cst)) look();
   }
+  /// What does not wait for a disk, for a thread that must not: lets go of links that are lost, drops what is not wanted any more, gives
+  /// back what was released, and shows in the counter file what nobody has taken. What has arrived is sorted by the next worker that
+  /// looks; one that had looked in vain meanwhile is woken. Threads: the network thread. Blocks: never.
+  void tend() noexcept;
   /// A link that membership has for a node, by which a worker binds its shares; null: it is absent. Threads: any. Throws:
   /// std::bad_alloc.
   std::shared_ptr<NodeLink> link(uint32_t node,
@@ -66,8 +70,6 @@ class NodeEnd {
     sweep_later();
     look();
   }
-  /// Shows in the counter file what nobody has taken; not if somebody is at it. Threads: the network thread.
-  void show() noexcept;
   /// Looks, and has frames moved that lie in a ring and may keep its sender waiting. Returns whether any were. Threads: any worker.
   bool move(const NodeStreams::Move& move);
 
@@ -77,7 +79,8 @@ class NodeEnd {
   /// Has the right, and gives it back; then looks as often as somebody else has wanted it meanwhile.
   class Turn {
    public:
-    explicit Turn(NodeEnd& end) noexcept;
+    /// `stores`: it may take time to write to overflow.
+    explicit Turn(NodeEnd& end, bool stores = true) noexcept;
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -85,6 +88,7 @@ class NodeEnd {
 
    private:
     NodeEnd& end_;
+    const bool stores_;
     bool has_;
   };
 
@@ -115,6 +119,8 @@ class NodeEnd {
 
   // With the right:
   alignas(64) ring::ReadySet& ready_;
+  bool stores_ = true;                            // who has the right may write to overflow
+  bool deferred_ = false;                         // something was not sorted for that
   std::vector<std::shared_ptr<NodeLink>> links_;  // by node; null: it is not linked
   uint64_t changes_seen_ = 0;                     // Membership::link_changes
   bool attached_ = false;                         // once

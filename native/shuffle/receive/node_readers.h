@@ -37,6 +37,10 @@ class NodeReaders {
   void looks(uint32_t worker) noexcept {
     waiting_[worker].wants.store(false, std::memory_order_relaxed);
   }
+  /// There may be something for any worker.
+  void note_everybody() noexcept {
+    for (uint32_t worker = 0; worker < worker_count(); ++worker) note(worker);
+  }
   /// Somebody may have wanted to look and could not.
   void note_who_could_not_look() noexcept;
 

@@ -174,8 +174,9 @@ void NodeStreams::forget_begun_row(NodeStream& stream) noexcept {
   if (std::exchange(stream.row_begin, nullptr) != nullptr) stream.ring->count_begun_rows(-1);
 }
 
-void NodeStreams::store_begun_rows(NodeRing& ring) noexcept {
-  if (ring.begun_rows() == 0 || !ring.may_block_sender()) return;
+bool NodeStreams::store_begun_rows(NodeRing& ring) noexcept {
+  if (ring.begun_rows() == 0 || !ring.may_block_sender()) return true;
+  bool all = true;
   for (NodeStream& stream : ring.streams()) {
     if (stream.row_begin == nullptr) continue;
     try {
@@ -185,11 +186,16 @@ void NodeStreams::store_begun_rows(NodeRing& ring) noexcept {
         return status.ok();
       };
       (void)this->move(stream, move);
-      if (!status.ok()) queries_.fail(*stream.query, status);
+      if (!status.ok()) {
+        queries_.fail(*stream.query, status);
+      } else {
+        all &= stream.first_in_ring() == nullptr;
+      }
     } catch (const std::bad_alloc&) {
       queries_.fail_for_memory(*stream.query);
     }
   }
+  return all;
 }
 
 // --- what goes

@@ -30,7 +30,8 @@ class NodeStreams {
   /// The next frame of a ring. Throws: std::bad_alloc; then it can be called again for that frame.
   void sort(NodeRing& ring, NodeFrame& frame);
   /// A row that no reader takes before its end has come must not keep the ring in which that end is to come.
-  void store_begun_rows(NodeRing& ring) noexcept;
+  /// False: there was no memory for all of that.
+  bool store_begun_rows(NodeRing& ring) noexcept;
   /// Nothing more comes by the ring, and what has is not wanted.
   void drop_all(NodeRing& ring) noexcept;
   /// Drops what is of queries that are over, and what only readers that have left could take.
