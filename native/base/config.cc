@@ -517,9 +517,10 @@ Settings Settings::read(const Config& config) {
     if (const Bytes& bytes = config.values_[i].bytes; bytes != nullptr)
       settings.given.emplace(Config::table()[i].name, bytes);
   }
-  // What a transfer costs is paid per transfer, and one lane fills no large one unless its rings are larger.
+  // What a transfer costs is paid per transfer. One lane fills no large one unless its rings are larger, nor do the few that end at
+  // nodes.
   const bool is_set = config.source("ring.bytes") != kDefault;
-  settings.lone_ring_bytes = is_set ? settings.ring_bytes : 2 * settings.ring_bytes;
+  settings.large_ring_bytes = is_set ? settings.ring_bytes : 2 * settings.ring_bytes;
   return settings;
 }
 

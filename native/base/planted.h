@@ -33,9 +33,10 @@ enum class Plant : uint8_t {
   full_for_ever,  // there: frames of a full ring were moved to overflow, and nobody looks what waited behind them
   rung_does_not_look,  // there: a worker that was rung goes its way
   finished_too_early,  // with delivery to nodes: FINISH counts as it comes, not when all rows before it are handed out
-  first_stop_believed,       // there: a sender stops for a node of which one worker has stopped
-  left_unnoticed,            // there: what one worker takes no more of waits for it
-  read_by_one,               // there: a frame that each worker reads is given back by the first
+  first_stop_believed,  // there: a sender stops for a node of which one worker has stopped
+  left_unnoticed,       // there: what one worker takes no more of waits for it
+  read_by_one,          // there: a frame that each worker reads is given back by the first
+  charged_per_reader,  // there: a copy that all workers read is charged to overflow again for each that holds it
   not_passed_on,             // there: who was woken for a row that it does not take wakes no other
   partition_freed,           // a partition is freed while it has blocks that nobody has read
   partition_forgotten,       // what was spilled of a partition is forgotten

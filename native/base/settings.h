@@ -26,8 +26,8 @@ struct Settings {
 #undef FARO_TEXT
 
   // Derived by `resolve`:
-  uint64_t lone_ring_bytes = 0;  // of each ring of a link with one lane each way
-  GivenBytes given;              // in place of files, by the setting that would name the file
+  uint64_t large_ring_bytes = 0;  // of rings of which a node has few (session/topology.h)
+  GivenBytes given;               // in place of files, by the setting that would name the file
   std::vector<std::string> node_addresses;  // one per number of a node; empty: no node has it
   std::vector<uint32_t> workers_per_node;   // one per number of a node
 

@@ -120,7 +120,7 @@ class Search {
     base::Settings& settings = made.settings;
     settings.lane_ends = end;
     settings.rings_per_lane = rings;
-    if (bytes.value != settings.ring_bytes) settings.lone_ring_bytes = bytes.value;
+    if (bytes.value != settings.ring_bytes) settings.large_ring_bytes = bytes.value;
     settings.ring_bytes = bytes.value;
     settings.shuffle_limit = shuffles;
     PlanInput input = input_;

@@ -29,7 +29,7 @@ std::unique_ptr<links::Link> LinkFactory::make(uint32_t peer, bool initiator, st
   context.peer_host = peers_.host(peer);
   context.outgoing = topology_.outgoing(peer);
   context.incoming = topology_.incoming(peer);
-  if ((hello.head.features & wire::kLoneLanes) == 0) {
+  if ((hello.head.features & wire::kLargeRings) == 0) {
     context.outgoing.ring_bytes = static_cast<uint32_t>(settings_.ring_bytes);
     context.incoming.ring_bytes = static_cast<uint32_t>(settings_.ring_bytes);
   }

@@ -27,9 +27,8 @@ const std::string& own_address(const base::Settings& settings);
 /// Its entry in cluster.nodes leaves the port to the system.
 bool has_any_port(const std::string& address);
 
-/// The rings from one node to another, or to itself: this alone says where they end (lane.ends). Those of a link whose peer does not offer wire::kLoneLanes have
-/// ring.bytes, whatever this says.
-/// The end at the node, if there is one, is the last.
+/// The rings from one node to another, or to itself: this alone says where they end (lane.ends). The end at the node, if there is one, is
+/// the last. Rings of a link whose peer does not offer wire::kLargeRings have ring.bytes, whatever this says.
 ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32_t to);
 
 /// Whether a receiving end of such rings is the node.

@@ -79,9 +79,10 @@ inline constexpr uint64_t kMendsVerbs = uint64_t{1} << 1;  // with kMends: those
 inline constexpr uint64_t kRests =
     uint64_t{1} << 2;  // links between nodes that no query needs are let go, and made again
 inline constexpr uint64_t kSigns = uint64_t{1} << 3;  // signs of life on data connections
-inline constexpr uint64_t kLoneLanes =
-    uint64_t{1} << 4;  // a link with one lane each way has rings of twice ring.bytes
-inline constexpr uint64_t kKnownFeatures = kMends | kMendsVerbs | kRests | kSigns | kLoneLanes;
+inline constexpr uint64_t kLargeRings =
+    uint64_t{1}
+    << 4;  // a link with one lane each way, or with lanes to nodes alone, has rings of twice ring.bytes
+inline constexpr uint64_t kKnownFeatures = kMends | kMendsVerbs | kRests | kSigns | kLargeRings;
 inline constexpr uint64_t kRequiredFeatures = 0xffff'ffff'0000'0000;
 
 /// The abilities in a peer's `features` that it requires and this version does not know; not 0: refuse it.

@@ -33,9 +33,9 @@ CONTESTANTS: dict[str, Contestant] = {
         RowWays("row-ways", "ways to send rows"),
         GroupWays("group-ways", "rows to groups of receivers"),
         Faro("shm-node", "Faro over shared memory, delivery to nodes", "shm", *TO_NODES),
-        Faro("shm-node-64", "Faro over shared memory, delivery to nodes, rings of 64 KiB", "shm", *TO_NODES, "--ring", "64KiB"),
+        Faro("shm-node-32", "Faro over shared memory, delivery to nodes, rings of 32 KiB", "shm", *TO_NODES, "--ring", "32KiB"),
         Faro("tcp-node", "Faro over TCP, delivery to nodes", "tcp", *TO_NODES),
-        Faro("tcp-node-64", "Faro over TCP, delivery to nodes, rings of 64 KiB", "tcp", *TO_NODES, "--ring", "64KiB"),
+        Faro("tcp-node-32", "Faro over TCP, delivery to nodes, rings of 32 KiB", "tcp", *TO_NODES, "--ring", "32KiB"),
         DeliveryWays("delivery-ways", "delivery to nodes"),
         Skew("skew", "rows by their hash, counted"),
         RingMemory("ends-workers", "lanes that end at workers", "workers"),
@@ -346,7 +346,7 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
     of_the_paper = {"part": "plan", "processes": 6, "workers": 40}
     points = _points(("group-ways",), *groups)
     free = _of(_points(("shm", "shm-node"), *two_stage), workload="two_stage")
-    free += _of(_points(("shm-node-64", "tcp", "tcp-node", "tcp-node-64"), four_by_two), workload="two_stage")
+    free += _of(_points(("shm-node-32", "tcp", "tcp-node", "tcp-node-32"), four_by_two), workload="two_stage")
     broadcasts = [{**broadcast, "transport": transport} for transport in FARO]
     free += _of(_points(("delivery-ways",), *skewed, *slow, wide, *broadcasts), workload="delivery")
     free += _of(_points(("ends-workers", "ends-node"), *memory), workload="memory")
@@ -358,7 +358,7 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
         method="Groups: one worker sends each row to two of the workers of its node, one after the other to two groups, or always to "
         "one, or by a broadcast to both without a group; one thread has all workers, on one processor. CPU time is that per row and copy, "
         "sent and received. All else is on all processors. The two-stage job delivers to workers by lanes of their own, or to nodes, "
-        "where any worker takes what comes. Skewed: three quarters of the rows have one key, and a receiver works about 1 µs on a row, by "
+        "where any worker takes what comes, by rings that are twice as large by default, or as large. Skewed: three quarters of the rows have one key, and a receiver works about 1 µs on a row, by "
         "a loop of counted instructions. Absent: one worker sends its rows, and makes no call before the others of its node have "
         "received all. Holding: one worker sends nothing, and holds every batch for 20 ms, asleep. Wide: rows of 64 KiB are copied in and out; beside it "
         "as many threads make both copies alone, each of what another one has copied in, or of its own. Broadcast: rows of 64 bytes of each worker to all "

@@ -377,9 +377,9 @@ def _of_delivery():
         return Beside(what, "multiplexer", value, one, other, place, bound, at_least)
 
     for node, worker, workers, bound, text in (
-        ("shm-node", "shm", 1, 1.05, ""), ("shm-node", "shm", 2, 1.25, ""),
-        ("shm-node-64", "shm", 2, 1.15, ", rings twice as large"), ("tcp-node", "tcp", 2, 1.05, ""),
-        ("tcp-node-64", "tcp", 2, 1.05, ", rings twice as large"),
+        ("shm-node", "shm", 1, 1.05, ""), ("shm-node-32", "shm", 2, 1.25, ", equally large rings"),
+        ("shm-node", "shm", 2, 1.15, ""), ("tcp-node-32", "tcp", 2, 1.05, ", equally large rings"),
+        ("tcp-node", "tcp", 2, 1.05, ""),
     ):  # fmt: skip
         what = f"4 × {workers}, {worker}: delivery to nodes{text} against delivery to workers, CPU per hop"
         yield beside(what, "cpu_ns_per_hop", node, worker, {"part": "two-stage", "workers": workers}, bound)
@@ -401,7 +401,7 @@ def _of_delivery():
     for transport, bound in (("tcp", 0.5), ("shm", 0.75)):
         at, text = {"part": "broadcast", "transport": transport}, f"4 × 4, {transport}, broadcast: replicated against delivery to workers"
         yield TimesOther(f"{text}, bytes to other nodes", "multiplexer", "bytes_to_others", "delivery-replicate", "delivery-worker", at, 0.25, 0.02)
-        for way, rings in (("replicate", "the same rings"), ("same_memory", "rings of the same memory together")):
+        for way, rings in (("replicate", "rings by default"), ("same_memory", "rings of the same memory together")):
             for value, words in (("seconds", "time"), ("cpu_seconds", "CPU time")):
                 yield beside(f"{text}, {rings}, {words}", value, f"delivery-{way}", "delivery-worker", at, bound)
 

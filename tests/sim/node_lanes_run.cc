@@ -1,27 +1,32 @@
 #include "sim/node_lanes_run.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <functional>
 #include <string>
 #include <utility>
 
 #include "faro/session.h"
+#include "node/node_core.h"
+#include "node/session_access.h"
+#include "shuffle/overflow/overflow.h"
 #include "sim/cluster.h"
 
 namespace faro::test {
 namespace {
 
 // A node with one worker, 0, which sends, and one with two or more, from 1 on. Two rings lead from worker 0 to these.
-ClusterShape shape_of(uint64_t seed, uint32_t workers) {
+ClusterShape shape_of(uint64_t seed, uint32_t workers, const char* drain_delay_us) {
   ClusterShape shape;
   shape.workers_per_node = {1, workers};
   shape.knobs.stall_limit = 2'000'000'000;
   shape.knobs.preempted_one_in = 1 + seed % 4;
-  shape.configure = [](Config& config, uint32_t) {
+  shape.configure = [drain_delay_us](Config& config, uint32_t) {
     for (const auto& [name, value] :
          {std::pair("lane.ends", "node"), std::pair("ring.per_lane", "2"),
           std::pair("ring.bytes", "4096"), std::pair("wait.sleep_ms", "10000"),
-          std::pair("drain.delay_us", "10000000")})
+          std::pair("drain.delay_us", drain_delay_us)})
       (void)config.set(name, std::string_view(value));
   };
   return shape;
@@ -30,8 +35,8 @@ ClusterShape shape_of(uint64_t seed, uint32_t workers) {
 /// What the workers do, in a world of its own.
 class Run {
  public:
-  explicit Run(uint64_t seed, uint32_t workers = 2)
-      : cluster_(seed, shape_of(seed, workers)), workers_(workers) {}
+  explicit Run(uint64_t seed, uint32_t workers = 2, const char* drain_delay_us = "10000000")
+      : cluster_(seed, shape_of(seed, workers, drain_delay_us)), workers_(workers) {}
   virtual ~Run() = default;
 
   std::string run() {
@@ -82,7 +87,9 @@ class Run {
     if (!shuffle.ok()) violate(shuffle.status().to_string());
     return shuffle.ok() ? std::move(*shuffle) : Shuffle();
   }
-  void violate(const std::string& what) { violation_ += what; }
+  void violate(const std::string& what) {
+    if (violation_.empty()) violation_ = what;
+  }
   void until(const std::function<bool()>& condition) {
     cluster_.world().wait_until(condition, base::kForever, "the others");
   }
@@ -220,6 +227,65 @@ class Stops final : public Run {
   }
 };
 
+// Rows are for each worker of the node, and wait in overflow. Workers 1 and 2 read them while worker 3, for which they stay, does not.
+class ReadByEach final : public Run {
+ public:
+  explicit ReadByEach(uint64_t seed) : Run(seed, 3, "1000") {}
+
+ private:
+  static constexpr uint64_t kRows = 5'000;
+
+  Shuffle open_for_each(uint32_t number) {
+    return open(number, spec(0, {1, 2, 3}, Delivery::replicate));
+  }
+  void send() override {
+    const Shuffle shuffle = open_for_each(0);
+    for (uint64_t row = 0; row < kRows; ++row) (void)shuffle.sender<uint64_t>()->send(0, row);
+    (void)shuffle.sender()->finish();
+    has_sent_ = true;
+    for (const uint32_t number : {1, 2}) worker(number).wake();
+  }
+  void go_by() override {
+    read_when(1, [this] { return has_sent_; });
+  }
+  void receive() override {
+    read_when(2, [this] { return has_sent_; });
+  }
+  void look_on() override {
+    read_when(3, [this] { return have_read_ == 2; });
+  }
+  void read_when(uint32_t number, const std::function<bool()>& condition) {
+    const Shuffle shuffle = open_for_each(number);
+    (void)worker(number).wait_until(condition);
+    uint64_t rows = 0;
+    Batch batch;
+    while (shuffle.receiver()->receive(batch) == Outcome::done) {
+      rows += batch.row_count();
+      const uint64_t charged = SessionAccess::core(cluster_.session(1)).overflow().memory_bytes();
+      if (charged > most_to_charge())
+        violate(fmt::format("{} bytes of overflow for at most {}", charged, most_to_charge()));
+    }
+    batch.release();
+    if (rows != kRows) violate(fmt::format("worker {} has read {} rows", number, rows));
+    ++have_read_;
+    worker(3).wake();
+  }
+  // What was moved, a block for each frame with what it takes beside its bytes; and OPEN.
+  uint64_t most_to_charge() {
+    uint64_t most = shuffle::Overflow::taken_in_memory(64) + shuffle::Overflow::kDescriptionBytes;
+    for (const uint32_t number : {1, 2, 3}) {
+      const WorkerMetrics metrics = worker(number).metrics();
+      most += metrics.bytes_spilled +
+              metrics.frames_spilled *
+                  (shuffle::Overflow::taken_in_memory(16) + shuffle::Overflow::kDescriptionBytes);
+    }
+    return most;
+  }
+
+  bool has_sent_ = false;
+  uint32_t have_read_ = 0;
+};
+
 // Worker 1 holds half of the ring, releases it when the sender waits for just that, and makes no call then.
 class Released final : public Run {
  public:
@@ -302,6 +368,7 @@ simulation::RunReport run_node_lanes_seed(uint64_t seed) {
   report.violation = Rung(seed).run();
   if (report.violation.empty()) report.violation = PassedOn(seed).run();
   if (report.violation.empty()) report.violation = Stops(seed).run();
+  if (report.violation.empty()) report.violation = ReadByEach(seed).run();
   if (report.violation.empty()) report.violation = Released(seed).run();
   if (report.violation.empty()) report.violation = LooksBeside(seed).run();
   return report;

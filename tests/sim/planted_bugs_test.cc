@@ -101,6 +101,10 @@ TEST(PlantedBugs, a_frame_for_all_workers_of_a_node_that_the_first_gives_back_is
   expect_found(base::Plant::read_by_one);
 }
 
+TEST(PlantedBugs, a_copy_for_all_workers_of_a_node_that_is_charged_for_each_is_found) {
+  expect_found(base::Plant::charged_per_reader, run_node_lanes_seed);
+}
+
 TEST(PlantedBugs, a_skipped_overflow_is_found) { expect_found(base::Plant::skipped_overflow); }
 
 TEST(PlantedBugs, a_member_of_a_group_that_is_skipped_is_found) {

@@ -54,17 +54,17 @@ TEST(Settings, a_threshold_that_was_set_does_not_follow_and_is_refused_by_name_a
   }
 }
 
-TEST(Settings, rings_of_a_link_with_one_lane_each_way_are_twice_as_large_unless_ring_bytes_is_set) {
-  const auto lone_ring_bytes = [](const Config& config) {
+TEST(Settings, rings_of_which_a_node_has_few_are_twice_as_large_unless_ring_bytes_is_set) {
+  const auto large_ring_bytes = [](const Config& config) {
     const auto settings = base::Settings::resolve(config);
     EXPECT_TRUE(settings.ok()) << settings.status().to_string();
-    return settings.ok() ? settings->lone_ring_bytes : 0;
+    return settings.ok() ? settings->large_ring_bytes : 0;
   };
   Config config;
   ASSERT_TRUE(config.set("cluster.nodes", "127.0.0.1:0").ok());
-  EXPECT_EQ(lone_ring_bytes(config), 65536u);
-  EXPECT_EQ(lone_ring_bytes(config_with_ring("32 KiB")), 32768u);
-  EXPECT_EQ(lone_ring_bytes(config_with_ring("4 KiB")), 4096u);
+  EXPECT_EQ(large_ring_bytes(config), 65536u);
+  EXPECT_EQ(large_ring_bytes(config_with_ring("32 KiB")), 32768u);
+  EXPECT_EQ(large_ring_bytes(config_with_ring("4 KiB")), 4096u);
 }
 
 TEST(Settings, where_lanes_end_is_refused_by_name_where_it_does_not_go) {

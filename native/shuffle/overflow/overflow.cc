@@ -5,8 +5,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/planted.h"
 
 namespace faro::shuffle {
+
+using base::Plant;
+using base::planted;  // false, except in the test that plants bugs: base/planted.h
+
 namespace {
 
 // Rows are handed out at 16-byte alignment (Batch::rows).
@@ -343,13 +348,18 @@ Status Overflow::make_shared(Stored& stored) {
 
 Stored Overflow::share(const Stored& stored) noexcept {
   stored.block->holders.fetch_add(1, std::memory_order_relaxed);
+  if (planted(Plant::charged_per_reader)) used_.fetch_add(stored.bytes);
   return stored;
 }
 
 // Who holds it last has seen what the others did with it.
 void Overflow::free_shared(Stored& stored) noexcept {
-  SharedBlock* const block = std::exchange(stored, {}).block;
-  if (block->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const Stored held = std::exchange(stored, {});
+  SharedBlock* const block = held.block;
+  if (block->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    if (planted(Plant::charged_per_reader)) give_memory(held.bytes);
+    return;
+  }
   OverflowUsage& usage = *block->stored.usage;
   free(block->stored);
   delete block;

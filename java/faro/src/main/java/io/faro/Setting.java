@@ -80,7 +80,8 @@ public enum Setting {
   TRANSPORT("transport", "auto"),
   /**
    * Size of a ring; a power of two. A frame takes at most half of it. Unless it is set, the rings
-   * of a link with one lane each way (both nodes have one worker) have twice as much.
+   * of a link with one lane each way (both nodes have one worker), and all rings with lane.ends =
+   * node, have twice as much.
    */
   RING_BYTES("ring.bytes", "32768"),
   /** Number of rings per lane. The shuffles of a query are spread over them by stage. */
