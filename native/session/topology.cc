@@ -40,7 +40,7 @@ ring::Layout rings_between(const base::Settings& settings, uint32_t from, uint32
   rings.receiver_ends = (settings.lanes_end_at_workers() ? settings.workers_per_node[to] : 0) +
                         (settings.lanes_end_at_nodes() ? 1 : 0);
   rings.rings_per_lane = static_cast<uint32_t>(settings.rings_per_lane);
-  // Of such rings a node has few.
+  // Those of which a node has few are larger.
   const bool are_few = !settings.lanes_end_at_workers() ||
                        (rings.sender_workers == 1 && settings.workers_per_node[to] == 1);
   rings.ring_bytes =

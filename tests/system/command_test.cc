@@ -584,7 +584,8 @@ TEST(FaroPlan, counts_lanes_to_nodes_once_for_each_sender) {
                            "lane.ends=node"}))["node"];
   };
   const json four = plan("4");
-  const uint64_t one_way = 7 * 4 * (64 << 10);
+  // Two rings of 64 KiB each.
+  const uint64_t one_way = 7 * 4 * (128 << 10);
   EXPECT_GE(four["tcp_bytes"], 2 * one_way);
   EXPECT_LE(four["tcp_bytes"], 2 * one_way * 104 / 100);
   EXPECT_EQ(plan("8")["outgoing_ring_bytes"], 2 * uint64_t{four["outgoing_ring_bytes"]});
