@@ -298,6 +298,11 @@ void print_proposal(const PlanProposal& proposal) {
   fmt::print("{}\n", table.text());
 }
 
+// Between two of the largest nodes.
+uint64_t ring_bytes_of(const base::Settings& settings, const ClusterPlan& plan) {
+  return session::rings_between(settings, plan.largest(), plan.largest()).ring_bytes;
+}
+
 void print_plan(const PlanInput& input, const ClusterPlan& plan,
                 const std::vector<Verdict>& verdicts, const ConnectEstimate& estimate) {
   const base::Settings& settings = input.settings;
@@ -306,8 +311,7 @@ void print_plan(const PlanInput& input, const ClusterPlan& plan,
   fmt::print("{} × {}, {} per machine; a lane of {} × {}\n\n",
              counted(settings.node_count(), "node"), workers_text(settings),
              counted(input.nodes_per_host, "node"), settings.rings_per_lane,
-             exact_bytes_text(
-                 session::rings_between(settings, plan.largest(), plan.largest()).ring_bytes));
+             exact_bytes_text(ring_bytes_of(settings, plan)));
 
   Table memory("lrrl");
   memory.add({"rings alone", "per node", "cluster", ""});
@@ -440,7 +444,7 @@ Json plan_json(const PlanInput& input, const ClusterPlan& plan,
   json["nodes"] = input.settings.node_count();
   json["workers_per_node"] = input.settings.workers_per_node;
   json["nodes_per_machine"] = input.nodes_per_host;
-  json["ring_bytes"] = input.settings.ring_bytes;
+  json["ring_bytes"] = ring_bytes_of(input.settings, plan);
   json["rings_per_lane"] = input.settings.rings_per_lane;
   const NodePlan& node = plan.nodes[plan.largest()];
   json["node"] = node_json(node);

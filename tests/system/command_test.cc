@@ -579,10 +579,12 @@ TEST(FaroPlan, counts_rings_once_over_shm_and_twice_over_tcp) {
 }
 
 TEST(FaroPlan, counts_lanes_to_nodes_once_for_each_sender) {
-  const auto plan = [](const char* workers) {
-    return parse(run_faro({"plan", "--nodes", "8", "--workers", workers, "--json", "--set",
-                           "lane.ends=node"}))["node"];
+  const auto whole_plan = [](const char* workers) {
+    return parse(run_faro(
+        {"plan", "--nodes", "8", "--workers", workers, "--json", "--set", "lane.ends=node"}));
   };
+  const auto plan = [&](const char* workers) { return whole_plan(workers)["node"]; };
+  EXPECT_EQ(whole_plan("4")["ring_bytes"], 64 << 10);
   const json four = plan("4");
   // Two rings of 64 KiB each.
   const uint64_t one_way = 7 * 4 * (128 << 10);

@@ -185,14 +185,8 @@ class Drawing {
     Chance chance(mix(plan_.seed, 0x656e6473));
     if (!chance.one_in(3)) return;
     plan_.settings.emplace_back("lane.ends", chance.one_in(2) ? "node" : "both");
-    for (QueryPlan& query : plan_.queries) {
-      for (StagePlan& stage : query.stages) {
-        const uint64_t draw = chance.below(4);
-        if (draw < 2)
-          deliver_to_nodes(stage, [this](uint32_t worker) { return plan_.node_of(worker); });
-        if (draw == 2) replicate(stage);
-      }
-    }
+    plan_.lanes_end_at_nodes = true;
+    for (QueryPlan& query : plan_.queries) draw_deliveries(chance, plan_, query);
   }
 
   Chance chance_;
@@ -245,6 +239,16 @@ sim::Knobs draw_knobs(Chance& chance) {
   constexpr uint32_t kPreemptions[] = {0, 8, 16, 16, 64};
   knobs.preempted_one_in = kPreemptions[chance.below(std::size(kPreemptions))];
   return knobs;
+}
+
+void draw_deliveries(Chance& chance, const RunPlan& plan, QueryPlan& query) {
+  if (!plan.lanes_end_at_nodes) return;
+  for (StagePlan& stage : query.stages) {
+    const uint64_t draw = chance.below(4);
+    if (draw < 2)
+      deliver_to_nodes(stage, [&plan](uint32_t worker) { return plan.node_of(worker); });
+    if (draw == 2) replicate(stage);
+  }
 }
 
 RunPlan draw_plan(uint64_t seed) { return Drawing(seed).draw(); }

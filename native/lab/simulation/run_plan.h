@@ -66,6 +66,7 @@ struct RunPlan {
   uint64_t disk_bytes = 0;  // of each node; UINT64_MAX: never full by itself
   bool is_tight = false;  // little overflow, no disk; workers keep many batches and claim too much
   base::Nanoseconds liveness = 0;
+  bool lanes_end_at_nodes = false;  // as well, or alone
   std::vector<QueryPlan> queries;
   std::vector<Fault> faults;
   bool second_life = false;  // afterwards all nodes close and form a cluster again
@@ -83,6 +84,9 @@ struct RunPlan {
 
 /// A quick or a slow network; when threads lose the processor.
 sim::Knobs draw_knobs(Chance& chance);
+
+/// How the stages of a query are delivered, where lanes end at nodes.
+void draw_deliveries(Chance& chance, const RunPlan& plan, QueryPlan& query);
 
 /// Draws a plan, which depends on the seed alone, everywhere.
 RunPlan draw_plan(uint64_t seed);

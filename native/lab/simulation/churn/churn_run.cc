@@ -56,6 +56,10 @@ void ChurnRun::cover(Coverage& coverage) {
   coverage.add("nodes of a session that changes", ledger_.fates.size());
   coverage.add("nodes at its beginning", plan_.founders);
   coverage.add("queries of it", plan_.run.queries.size());
+  for (const QueryPlan& query : plan_.run.queries) {
+    for (const StagePlan& stage : query.stages)
+      coverage.count("delivery of its stages", to_string(stage.delivery));
+  }
   coverage.count("lists at its beginning", start_list_name(plan_.start_list));
   for (const auto& [what, times] : ledger_.changes) coverage.count("changes", what, times);
   for (const auto& [what, times] : ledger_.drawn.changes)

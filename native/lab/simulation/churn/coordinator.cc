@@ -127,6 +127,7 @@ void Coordinator::begin_query(const std::vector<uint32_t>& numbers, uint32_t iss
   query.stops_early = chance_.one_in(3);
   query.stage_bytes = chance_.between(256, (chance_.one_in(8) ? 64 : 8) << 10);
   draw_stages(chance_, {plan_.run.ring_bytes, false}, index, query);
+  draw_deliveries(chance_, plan_.run, query);
   QueryOfProcesses& of = ledger_.of.emplace_back();
   for (const uint32_t number : numbers) of.processes[number] = members_[number].id();
   of.issuer = members_[issuer].id();
