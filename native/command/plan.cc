@@ -30,8 +30,7 @@ uint64_t pure_ring_bytes(const ring::Layout& layout) {
   return uint64_t{layout.ring_count()} * layout.ring_bytes;
 }
 
-/// a + b, or UINT64_MAX if that overflows.
-uint64_t saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+void add(uint64_t& sum, uint64_t more) { sum = sum_of_bytes({sum, more}); }
 
 std::vector<PlanPart> largest_first(std::vector<PlanPart> parts) {
   std::erase_if(parts, [](const PlanPart& part) { return part.bytes == 0; });
@@ -40,6 +39,12 @@ std::vector<PlanPart> largest_first(std::vector<PlanPart> parts) {
 }
 
 }  // namespace
+
+uint64_t sum_of_bytes(std::initializer_list<uint64_t> parts) noexcept {
+  uint64_t sum = 0;
+  for (const uint64_t part : parts) sum = part > UINT64_MAX - sum ? UINT64_MAX : sum + part;
+  return sum;
+}
 
 NodePlan make_plan_of(const PlanInput& input, const StateSizes& sizes, uint32_t node) {
   const base::Settings& settings = input.settings;
@@ -54,11 +59,12 @@ NodePlan make_plan_of(const PlanInput& input, const StateSizes& sizes, uint32_t 
     all_workers += settings.workers_per_node[peer];
     const ring::Layout outgoing = session::rings_between(settings, node, peer);
     const ring::Layout incoming = session::rings_between(settings, peer, node);
-    plan.state_bytes += session::lane_state_bytes(settings, outgoing, incoming);
+    add(plan.state_bytes, session::lane_state_bytes(settings, outgoing, incoming));
     if (settings.lanes_end_at_nodes())
       plan.shuffle_bytes +=
           settings.shuffle_limit * workers * incoming.rings_of_receiver() * sizes.per_stream;
-    plan.frame_bytes += incoming.ring_count() * ring::Consumer::kTracked * sizes.per_frame;
+    add(plan.frame_bytes,
+        uint64_t{incoming.ring_count()} * ring::Consumer::kTracked * sizes.per_frame);
     ready_groups += (incoming.rings_of_receiver() + ring::ReadySet::kRingsPerGroup - 1) /
                     ring::ReadySet::kRingsPerGroup;
     if (peer == node) {
@@ -66,20 +72,20 @@ NodePlan make_plan_of(const PlanInput& input, const StateSizes& sizes, uint32_t 
       plan.local_bytes = transport::shm::local_link_bytes(outgoing);
       continue;
     }
-    plan.rings.outgoing_bytes += pure_ring_bytes(outgoing);
-    plan.rings.incoming_bytes += pure_ring_bytes(incoming);
+    add(plan.rings.outgoing_bytes, pure_ring_bytes(outgoing));
+    add(plan.rings.incoming_bytes, pure_ring_bytes(incoming));
     const bool same_host = node / input.nodes_per_host == peer / input.nodes_per_host;
-    const auto add = [&](const transport::Transport& transport, LinkPlan& links) {
+    const auto add_link = [&](const transport::Transport& transport, LinkPlan& links) {
       links.add_link(transport.memory_bytes(outgoing, incoming));
-      plan.state_bytes +=
-          links::link_state_bytes(transport, outgoing, incoming, settings.tls != "off");
+      add(plan.state_bytes,
+          links::link_state_bytes(transport, outgoing, incoming, settings.tls != "off"));
     };
     if (settings.transport == "shm" || (settings.transport == "auto" && same_host)) {
-      add(shm, plan.shm);
+      add_link(shm, plan.shm);
     } else if (input.verbs != nullptr) {
-      add(*input.verbs, plan.verbs);
+      add_link(*input.verbs, plan.verbs);
     } else {
-      add(tcp, plan.tcp);
+      add_link(tcp, plan.tcp);
     }
   }
   plan.ready_bytes =
@@ -119,30 +125,30 @@ StateSizes state_sizes_of_this_build() {
 }
 
 RingPlan& RingPlan::operator+=(const RingPlan& other) noexcept {
-  outgoing_bytes += other.outgoing_bytes;
-  incoming_bytes += other.incoming_bytes;
-  local_bytes += other.local_bytes;
+  add(outgoing_bytes, other.outgoing_bytes);
+  add(incoming_bytes, other.incoming_bytes);
+  add(local_bytes, other.local_bytes);
   return *this;
 }
 
 LinkPlan& LinkPlan::operator+=(const LinkPlan& other) noexcept {
   links += other.links;
-  bytes += other.bytes;
+  add(bytes, other.bytes);
   return *this;
 }
 
 OverflowPlan& OverflowPlan::operator+=(const OverflowPlan& other) noexcept {
-  memory_bytes = saturated(memory_bytes, other.memory_bytes);
-  file_bytes = saturated(file_bytes, other.file_bytes);
-  table_bytes = saturated(table_bytes, other.table_bytes);
-  block_bytes = saturated(block_bytes, other.block_bytes);
+  add(memory_bytes, other.memory_bytes);
+  add(file_bytes, other.file_bytes);
+  add(table_bytes, other.table_bytes);
+  add(block_bytes, other.block_bytes);
   return *this;
 }
 
 std::vector<PlanPart> parts_at_open(const NodePlan& node) {
   return largest_first(
       {{"rings", "ring.bytes, ring.per_lane, lane.ends",
-        node.shm.bytes + node.tcp.bytes + node.verbs.bytes + node.local_bytes},
+        sum_of_bytes({node.shm.bytes, node.tcp.bytes, node.verbs.bytes, node.local_bytes})},
        {"links beside their rings", "shuffle.limit, ring.per_lane, lane.ends", node.state_bytes},
        {"counters", "ring.per_lane, lane.ends", node.counter_bytes},
        {"ready words, doorbells", "ring.per_lane", node.ready_bytes + node.doorbell_bytes}});
@@ -157,8 +163,8 @@ std::vector<PlanPart> parts_of_queries(const NodePlan& node) {
 }
 
 uint64_t NodePlan::most_bytes() const noexcept {
-  const uint64_t beside = open_bytes() + shuffle_bytes + frame_bytes + overflow.table_bytes;
-  return saturated(beside, saturated(operator_bytes, overflow.memory_bytes));
+  return sum_of_bytes({open_bytes(), shuffle_bytes, frame_bytes, overflow.table_bytes,
+                       operator_bytes, overflow.memory_bytes});
 }
 
 NodePlan& NodePlan::operator+=(const NodePlan& other) noexcept {
@@ -166,14 +172,14 @@ NodePlan& NodePlan::operator+=(const NodePlan& other) noexcept {
   shm += other.shm;
   tcp += other.tcp;
   verbs += other.verbs;
-  local_bytes += other.local_bytes;
-  ready_bytes += other.ready_bytes;
-  doorbell_bytes += other.doorbell_bytes;
-  counter_bytes += other.counter_bytes;
-  state_bytes += other.state_bytes;
-  shuffle_bytes += other.shuffle_bytes;
-  frame_bytes += other.frame_bytes;
-  operator_bytes = saturated(operator_bytes, other.operator_bytes);
+  add(local_bytes, other.local_bytes);
+  add(ready_bytes, other.ready_bytes);
+  add(doorbell_bytes, other.doorbell_bytes);
+  add(counter_bytes, other.counter_bytes);
+  add(state_bytes, other.state_bytes);
+  add(shuffle_bytes, other.shuffle_bytes);
+  add(frame_bytes, other.frame_bytes);
+  add(operator_bytes, other.operator_bytes);
   overflow += other.overflow;
   descriptors += other.descriptors;
   return *this;

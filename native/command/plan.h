@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "base/settings.h"
@@ -22,6 +23,9 @@ struct PlanInput {
   /// What carries links between machines if not tcp: the loaded verbs transport; null: none does.
   const transport::Transport* verbs = nullptr;
 };
+
+/// A sum of bytes, or 2^64-1 if it is larger. So no cluster is too large to be refused by its plan.
+uint64_t sum_of_bytes(std::initializer_list<uint64_t> parts) noexcept;
 
 /// Sizes in this build of the objects that are counted per shuffle and frame.
 struct StateSizes {
@@ -38,6 +42,8 @@ struct RingPlan {
   uint64_t incoming_bytes = 0;
   uint64_t local_bytes = 0;  ///< between the node's own workers
 
+  /// To and from other nodes.
+  uint64_t remote_bytes() const noexcept { return sum_of_bytes({outgoing_bytes, incoming_bytes}); }
   RingPlan& operator+=(const RingPlan& other) noexcept;
 };
 
@@ -57,7 +63,6 @@ struct OverflowPlan {
   uint64_t table_bytes = 0;  ///< memory that describes what lies in the file
   uint64_t block_bytes = 0;  ///< of memory_bytes: the blocks of groups
 
-  /// A sum that overflows is unlimited, too.
   OverflowPlan& operator+=(const OverflowPlan& other) noexcept;
 };
 
@@ -86,8 +91,8 @@ struct NodePlan {
   uint32_t links() const noexcept { return shm.links + tcp.links + verbs.links; }
   /// What memory.limit_bytes limits.
   uint64_t open_bytes() const noexcept {
-    return shm.bytes + tcp.bytes + verbs.bytes + local_bytes + ready_bytes + doorbell_bytes +
-           counter_bytes + state_bytes;
+    return sum_of_bytes({shm.bytes, tcp.bytes, verbs.bytes, local_bytes, ready_bytes,
+                         doorbell_bytes, counter_bytes, state_bytes});
   }
   uint64_t most_bytes() const noexcept;
 

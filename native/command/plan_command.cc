@@ -21,6 +21,7 @@
 #include "command/setting_flags.h"
 #include "command/subcommand.h"
 #include "command/text.h"
+#include "faro/shuffle.h"
 #include "links/limits.h"
 #include "session/topology.h"
 #include "transport/plugin/plugin_loader.h"
@@ -222,8 +223,8 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
     require("memlock", "memlock (a node)", node.verbs.bytes, known(limits.pinned_bytes), true,
             "raise RLIMIT_MEMLOCK (ulimit -l unlimited)");
   } else {
-    note("memlock", "memlock (a node)", node.rings.outgoing_bytes + node.rings.incoming_bytes,
-         process.memlock_bytes, "only RDMA pins memory; shm and tcp do not");
+    note("memlock", "memlock (a node)", node.rings.remote_bytes(), process.memlock_bytes,
+         "only RDMA pins memory; shm and tcp do not");
   }
   note("dev_shm", "/dev/shm", machine.shm.bytes, process.shm_folder_bytes,
        "segments are memfds: they count as memory, and not against /dev/shm");
@@ -529,7 +530,7 @@ void add_plan_command(CLI::App& app, int& exit_code) {
              "Nodes on one machine (default: 1); auto chooses shm between them", 1, kNodeLimit);
   add_number(command, "--groups", flags.groups,
              "Groups of several receivers to which each worker sends at a time (default: none)", 0,
-             UINT32_MAX);
+             ShuffleSpec::kGroupLimit);
   command.add_option("--ring", flags.ring, "Size of one ring, as ring.bytes: 32KiB")
       ->type_name("SIZE");
   command.add_option("--transport", flags.transport, "auto, shm, tcp or verbs")->type_name("NAME");

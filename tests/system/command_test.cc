@@ -754,6 +754,30 @@ TEST(FaroPlan, says_no_where_something_does_not_fit) {
   EXPECT_GE(refused, 1);
 }
 
+// Its rings alone are 2^74 bytes.
+TEST(FaroPlan, refuses_a_cluster_that_takes_more_than_can_be_counted) {
+  const CommandResult result =
+      run_faro(words("plan --nodes 4096 --workers 4096 --json --set lane.ends=both --set "
+                     "ring.bytes=256MiB --set ring.per_lane=16 --set shuffle.limit=1"));
+  EXPECT_EQ(result.exit_code, kFailed);
+  const json plan = parse(result);
+  for (const char* const which : {"node", "cluster"}) {
+    for (const char* const bytes : {"tcp_bytes", "open_bytes", "most_bytes"})
+      EXPECT_EQ(plan[which][bytes], UINT64_MAX) << which << " " << bytes;
+  }
+  EXPECT_EQ(limit_of(plan, "memory")["verdict"], "does_not_fit");
+}
+
+TEST(FaroPlan, takes_no_more_groups_than_a_shuffle_does) {
+  EXPECT_EQ(run_faro(words("plan --nodes 2 --groups 65536 --set overflow.memory_bytes=2GiB --json"))
+                .exit_code,
+            kOk);
+  const CommandResult more = run_faro(words("plan --nodes 2 --groups 65537"));
+  EXPECT_EQ(more.exit_code, kUsage);
+  EXPECT_TRUE(contains(more.errors, "--groups: Value 65537 not in range 0 to 65536"))
+      << more.errors;
+}
+
 TEST(FaroPlan, takes_workers_per_node_and_any_setting) {
   const json parsed = parse(run_faro({"plan", "--nodes", "3", "--workers", "1,2,4", "--ring",
                                       "4KiB", "--set", "ring.per_lane=1", "--json"}));
