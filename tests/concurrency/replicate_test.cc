@@ -148,6 +148,43 @@ TEST_P(Replicate, what_some_have_not_read_is_moved_once_for_all_of_them) {
   }
 }
 
+// Worker 1 has read all, and moved what did not stay in the ring. Then workers 2 and 3 hold all that was moved.
+TEST_P(Replicate, what_was_moved_is_charged_once_however_many_hold_it) {
+  constexpr uint64_t kRows = 8'000;
+  open_nodes(2, "1,3", {{"drain.delay_us", "100"}});
+  const QueryId id = session().begin_query();
+  const ShuffleSpec stage = to_all(id, 0, 8, {0}, {1, 2, 3});
+  std::vector<Shuffle> shuffles;
+  for (uint32_t number = 0; number < 4; ++number)
+    shuffles.push_back(open_shuffle(worker(number), stage));
+  worker(0).release_ownership();
+  std::thread sender([&] {
+    send_rows(shuffles[0], kRows);
+    worker(0).release_ownership();
+  });
+  EXPECT_EQ(take_in_order(shuffles[1]), kRows);
+  sender.join();
+  const uint64_t moved_rows = bytes_spilled(1) / sizeof(uint64_t);
+  const uint64_t charged = session(1).metrics().overflow_memory_bytes;
+  EXPECT_GT(moved_rows, kRows / 2);
+  EXPECT_GT(charged, moved_rows * sizeof(uint64_t));
+  std::vector<Batch> held;
+  for (const uint32_t number : {2u, 3u}) {
+    for (uint64_t rows = 0; rows < moved_rows; rows += held.back().row_count()) {
+      held.push_back(take_batch(shuffles[number]));
+      ASSERT_LE(session(1).metrics().overflow_memory_bytes, charged) << "worker " << number;
+    }
+  }
+  held.clear();
+  for (const uint32_t number : {2u, 3u}) {
+    EXPECT_EQ(take_in_order(shuffles[number], moved_rows), kRows - moved_rows);
+    worker(number).release_ownership();
+  }
+  EXPECT_EQ(session(1).metrics().overflow_memory_bytes, 0u);
+  worker(1).release_ownership();
+  cluster_->run_workers([&](uint32_t me) { close_and_end(shuffles[me], me, id); });
+}
+
 TEST_P(Replicate, a_worker_that_stops_keeps_no_row_from_the_others) {
   constexpr uint64_t kRows = 5'000;
   open_nodes(2, "1,3", {{"drain.delay_us", "10000000"}});

@@ -1,4 +1,4 @@
-// What lies at the end of a node at which lanes end (lane.ends = node), as `faro explain` and `faro stat` show it: which worker keeps a
+// What lies at the end of a node at which lanes end (lane.ends = node or both), as `faro explain` and `faro stat` show it: which worker keeps a
 // ring, by a batch that it holds or by rows that it does not take.
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kStage = 5;
 constexpr uint32_t kRowBytes = 64;
 
-/// Two nodes: one of worker 0, which sends, and one of workers 1 and 2.
-class NodeEnd : public testing::Test {
+/// Two nodes: one of worker 0, which sends, and one of workers 1 and 2. The parameter is lane.ends.
+class NodeEnd : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(is_ok(cluster_.status()));
@@ -78,14 +78,14 @@ class NodeEnd : public testing::Test {
   // Ticks are four times as often as liveness.timeout_ms.
   SessionCluster cluster_{2, small_rings({{"counters.folder", folder_.path()},
                                           {"cluster.workers", "1,2"},
-                                          {"lane.ends", "node"},
+                                          {"lane.ends", GetParam()},
                                           {"liveness.timeout_ms", "4000"}})};
   QueryId query_;
 };
 
 // Worker 1 holds a batch and waits, by means of the engine's own, for worker 2 of its node. That waits for rows, which do not come:
 // their sender has no room in the ring, which stands behind the batch.
-TEST_F(NodeEnd, a_worker_that_holds_a_batch_while_it_waits_for_another_of_its_node_is_named) {
+TEST_P(NodeEnd, a_worker_that_holds_a_batch_while_it_waits_for_another_of_its_node_is_named) {
   Shuffle sends = open(0, Delivery::node, {1, 2});
   std::promise<void> held;
   std::promise<void> other_is_done;
@@ -143,11 +143,14 @@ TEST_F(NodeEnd, a_worker_that_holds_a_batch_while_it_waits_for_another_of_its_no
       << "worker 2 has taken all that came: " << shown;
 }
 
-// Rows for worker 1 alone, which makes no call. Worker 2 has looked once, and so sorted what had come.
-TEST_F(NodeEnd, a_worker_that_does_not_take_what_lies_there_for_it_is_named) {
-  Shuffle takes = open(1, Delivery::worker, {1});
+// Rows for worker 1 alone, which makes no call. Worker 2 has looked once, and so sorted what had come. With lane.ends = both
+// what is delivered to a worker does not come there.
+TEST_P(NodeEnd, a_worker_that_does_not_take_what_lies_there_for_it_is_named) {
+  const Delivery delivery =
+      GetParam() == std::string("both") ? Delivery::replicate : Delivery::worker;
+  Shuffle takes = open(1, delivery, {1});
   worker(1).release_ownership();
-  Shuffle sends = open(0, Delivery::worker, {1});
+  Shuffle sends = open(0, delivery, {1});
   while (send_row(sends, Wait::none()) == Outcome::done) {
   }
   worker(0).release_ownership();
@@ -195,8 +198,38 @@ TEST_F(NodeEnd, a_worker_that_does_not_take_what_lies_there_for_it_is_named) {
   EXPECT_EQ(later["nodes"][1]["workers"][0]["node_end"]["untaken_ns"], 0) << later;
 }
 
+// A broadcast that worker 2 has read, as far as it has come, and worker 1 has not.
+TEST_P(NodeEnd, a_worker_that_does_not_read_a_broadcast_is_named_and_no_other) {
+  Shuffle reads_not = open(1, Delivery::replicate, {1, 2});
+  worker(1).release_ownership();
+  Shuffle reads = open(2, Delivery::replicate, {1, 2});
+  Shuffle sends = open(0, Delivery::replicate, {1, 2});
+  while (send_row(sends, Wait::none()) == Outcome::done) {
+  }
+  worker(0).release_ownership();
+  Batch batch;
+  while (reads.receiver()->receive(batch, Wait::none()) == Outcome::done) {
+  }
+  worker(2).release_ownership();
+  std::thread sender([&] { send_until_cancelled(sends); });
+  const json seen = explain_until_says("has not taken");
+  const json shown = stat_until([](const json& now) {
+    return now["nodes"].size() == 2 && now["nodes"][1]["node_end"]["untaken"].size() == 1 &&
+           now["nodes"][1]["node_end"]["untaken"][0]["readers"] == json({1});
+  });
+  cancel();
+  sender.join();
+  ASSERT_EQ(seen["queries"].size(), 1u) << seen;
+  ASSERT_EQ(seen["queries"][0]["causes"].size(), 1u) << seen;
+  const std::string cause = seen["queries"][0]["causes"][0]["text"];
+  EXPECT_TRUE(contains(cause, "worker 1 of node 1 (")) << cause;
+  EXPECT_TRUE(contains(cause, " keeps that ring, for it has not taken ")) << cause;
+  ASSERT_EQ(shown["nodes"][1]["node_end"]["untaken"].size(), 1u) << shown;
+  EXPECT_EQ(shown["nodes"][1]["node_end"]["untaken"][0]["readers"], json({1})) << shown;
+}
+
 // What any worker of the node may take: both are named if neither does.
-TEST_F(NodeEnd, all_workers_are_named_that_could_take_rows_and_do_not) {
+TEST_P(NodeEnd, all_workers_are_named_that_could_take_rows_and_do_not) {
   Shuffle one = open(1, Delivery::node, {1, 2});
   worker(1).release_ownership();
   Shuffle other = open(2, Delivery::node, {1, 2});
@@ -217,6 +250,9 @@ TEST_F(NodeEnd, all_workers_are_named_that_could_take_rows_and_do_not) {
     EXPECT_TRUE(contains(cause, "worker " + std::to_string(number) + " of node 1 (")) << cause;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ends, NodeEnd, testing::Values("node", "both"),
+                         [](const auto& ends) { return std::string(ends.param); });
 
 }  // namespace
 }  // namespace faro::test
