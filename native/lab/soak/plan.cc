@@ -1,6 +1,7 @@
 #include "lab/soak/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/clock.h"
@@ -83,6 +84,10 @@ ClusterPlan draw_cluster(const Options& options, uint64_t number) {
       {"transfer.threshold_bytes", std::to_string(chance.below(plan.ring_bytes / 2))},
       {"overflow.memory_bytes", std::to_string(power(chance, 16, 22))},
   };
+  constexpr const char* kLaneEnds[] = {"workers", "node", "both"};
+  const uint64_t ends = mix(options.seed, number, 4) % std::size(kLaneEnds);
+  plan.lanes_end_at_nodes = ends != 0;
+  plan.settings.emplace_back("lane.ends", kLaneEnds[ends]);
   if (options.churn) {
     plan.settings.emplace_back("cluster.id", "soak " + std::to_string(number));
     plan.settings.emplace_back("cluster.node_limit", std::to_string(kNodeLimit));
@@ -130,6 +135,9 @@ QueryPlan draw_query(const Options& options, const ClusterPlan& cluster, uint64_
   }
   plan.stage_bytes = power(chance, 8, 17);
   draw_stages(chance, {cluster.ring_bytes}, query, plan);
+  for (workload::StagePlan& stage : plan.stages) {
+    if (cluster.lanes_end_at_nodes && mix(plan.seed, stage.stage, 5) % 3 == 0) replicate(stage);
+  }
   if (nodes.empty() && chance.one_in(12)) {
     const std::vector<uint32_t>& senders = plan.stages[0].senders;
     plan.cancelled_by = senders[chance.below(senders.size())];

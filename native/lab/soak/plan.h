@@ -48,6 +48,7 @@ struct ClusterPlan {
   std::vector<uint32_t> workers_per_node;  ///< of each number that a node can have
   std::vector<std::pair<std::string, std::string>> settings;
   uint64_t ring_bytes = 0;
+  bool lanes_end_at_nodes = false;  ///< then some stages are broadcasts to nodes
   uint32_t queries = 0;
   std::vector<std::pair<uint32_t, FaultPlan>> faults;  ///< and during which query, ascending
   uint32_t rounds = 0;  ///< if nodes come and go: how often the witness is alone
