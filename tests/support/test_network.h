@@ -3,6 +3,8 @@
 //   TEST_ADDRESSES   numeric addresses of this host, separated by commas; nodes take turns to listen on them
 //   TEST_CABLES      for each of them an interface that cuts the address off when it goes down, if there are such
 //   TEST_TRANSPORT   the only transport to use
+// Where the lanes of sessions end (lane.ends) is chosen in the same way, by TEST_LANE_ENDS: ctest has some tests of processes
+// twice more by it (system/CMakeLists.txt), ./run test --long more of them.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +43,12 @@ inline std::string listen_address(uint32_t node) { return node_host(node) + ":0"
 inline std::vector<std::string> transports_to_test(std::vector<std::string> usual) {
   const char* only = std::getenv("TEST_TRANSPORT");
   return only == nullptr ? usual : std::vector<std::string>{only};
+}
+
+/// lane.ends of sessions whose test does not say it: what the environment names, or the default.
+inline const char* lane_ends_to_test() {
+  const char* given = std::getenv("TEST_LANE_ENDS");
+  return given == nullptr ? "workers" : given;
 }
 
 }  // namespace faro::test
