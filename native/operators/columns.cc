@@ -128,6 +128,8 @@ std::string Column::to_string() const {
                      is_decimal() ? fmt::format("({})", scale) : "", nullable ? " or null" : "");
 }
 
+bool Column::fits(const Value& value) const noexcept { return bytes_of(value, *this).has_value(); }
+
 Result<Schema> Schema::make(std::vector<Column> columns) {
   Schema made;
   uint32_t bits = 0;

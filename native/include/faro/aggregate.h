@@ -3,13 +3,17 @@
 
 #include "faro/detail/cxx20.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "faro/columns.h"
 #include "faro/detail/aggregation_operator.h"
 #include "faro/detail/typed_groups.h"
 #include "faro/session.h"
@@ -131,6 +135,100 @@ class Aggregation {
   }
 
   std::unique_ptr<Operator> operator_;
+};
+
+// --- of a schema
+
+/// What is computed of a group. All but count_rows pass over nulls.
+enum class AggregateFunction : uint8_t {
+  count_rows = 0,
+  count = 1,  ///< rows in which the column is not null
+  sum = 2,    ///< of integers and decimals, in 128 bits; of floats, in the order of arrival
+  min = 3,    ///< NaN is the largest; strings and bytes compare byte by byte, without signs
+  max = 4,
+  any = 5,  ///< the value of any row
+};
+
+/// A function of a group's rows.
+struct Aggregate {
+  AggregateFunction function = AggregateFunction::count_rows;
+  uint32_t column = 0;  ///< of the rows; of no use to count_rows
+  /// The column that it becomes. By default: LONG for both counts and for sums of integers,
+  /// DECIMAL_38 of the same scale for those of decimals, DOUBLE for those of floats, else the
+  /// column that it is of. A count or a sum of integers or decimals may become any integer or
+  /// decimal of the same scale; a value that does not fit it fails the query. All but counts may be
+  /// null if their column may, or if there is no key.
+  std::optional<Column> result{};
+};
+
+/// What to group, known only at run time.
+struct Grouping {
+  Schema rows;
+  /// Columns of the rows. Nulls are one group, and so are all NaN; -0.0 is 0.0, and comes out so.
+  /// Without keys there is one group, also if there is no row; it comes out at the first receiver.
+  std::vector<uint32_t> keys;
+  std::vector<Aggregate> aggregates;
+};
+
+/// Rows of a schema, one after the other: of its width, or each with its length of 4 bytes in
+/// front, as in a Batch.
+struct PackedRows {
+  std::span<const std::byte> bytes;
+  size_t count = 0;
+};
+
+/// Groups rows of a schema by key, as Aggregation does rows of a type: the same algorithm, answers
+/// and rules, of which this says only what differs. Workers whose schema, keys or functions differ
+/// fail by stage_mismatch.
+///
+/// The group of a key comes out at partition(hash, receivers). The hash of an integer, a boolean or
+/// a decimal of up to 18 digits is FinalizerHash of it as a signed number of 64 bits; of a string
+/// or bytes hash_bytes; with several keys h = FinalizerHash(h + 0x9e3779b97f4a7c15) + the hash of
+/// the next.
+///
+/// Threads: those of the worker. Owns: its stage, its memory and what it has spilled, until
+/// destruction, which comes before the query is ended.
+class SchemaAggregation {
+ public:
+  ~SchemaAggregation();
+  SchemaAggregation(const SchemaAggregation&) = delete;
+  SchemaAggregation& operator=(const SchemaAggregation&) = delete;
+
+  /// Blocks: never. Errors: those of Aggregation::make; invalid_argument also for keys and
+  /// functions that the schema has not, which it names.
+  static Result<std::unique_ptr<SchemaAggregation>> make(Worker& worker,
+                                                         const AggregationSpec& spec,
+                                                         const Grouping& grouping);
+
+  /// The columns of groups: the keys, then the functions, in the order of the Grouping.
+  const Schema& results() const noexcept;
+
+  /// How many rows were added: the first ones, and where they end.
+  struct [[nodiscard]] Added {
+    size_t rows = 0;
+    size_t bytes = 0;
+    Outcome outcome = Outcome::done;
+  };
+  /// Adds rows, which lie as in PackedRows; those of a batch may be given where they lie. Go on
+  /// with rows.subspan(added.bytes). Bytes that are no row of the schema are refused with
+  /// invalid_argument, after the rows before.
+  Added add(std::span<const std::byte> rows, Wait wait = Wait::forever());
+
+  Outcome finish(Wait wait = Wait::forever());
+
+  /// The next groups, as many as fit 64 KiB, and at least one; valid until the next call.
+  Outcome next(PackedRows& groups, Wait wait = Wait::forever());
+
+  Outcome stop();
+
+  const Status& status() const noexcept;
+  AggregationMetrics metrics() const noexcept;
+
+ private:
+  class Running;
+  explicit SchemaAggregation(std::unique_ptr<Running> running);
+
+  std::unique_ptr<Running> running_;
 };
 
 }  // namespace faro

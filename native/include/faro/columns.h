@@ -41,6 +41,13 @@ constexpr uint32_t width_of(ColumnType type) noexcept {
 /// As Java names it: "BOOLEAN", "BYTE", … "DECIMAL_18", "STRING", "BYTES".
 std::string_view to_string(ColumnType type) noexcept;
 
+__extension__ using Int128 = __int128;
+
+/// A value of a column, or null (std::monostate). Integers, booleans and decimals of up to 18
+/// digits are int64_t, unscaled; decimals of up to 38 are Int128; strings and bytes are views,
+/// valid as long as the bytes that they were read from.
+using Value = std::variant<std::monostate, int64_t, Int128, float, double, std::string_view>;
+
 /// A column of a schema.
 struct Column {
   ColumnType type = ColumnType::int64;
@@ -53,16 +60,11 @@ struct Column {
   }
   /// "LONG", "STRING or null", "DECIMAL_18(2)": for decimals with their scale.
   std::string to_string() const;
+  /// Whether it is a value that the column can hold.
+  bool fits(const Value& value) const noexcept;
 
   bool operator==(const Column&) const = default;
 };
-
-__extension__ using Int128 = __int128;
-
-/// A value of a column, or null (std::monostate). Integers, booleans and decimals of up to 18
-/// digits are int64_t, unscaled; decimals of up to 38 are Int128; strings and bytes are views,
-/// valid as long as the bytes that they were read from.
-using Value = std::variant<std::monostate, int64_t, Int128, float, double, std::string_view>;
 
 /// Where the value of a column lies in a row.
 struct ColumnPlace {
