@@ -16,7 +16,7 @@ using operators::SchemaGroups;
 
 // Rows that become records together: those and their keys stay in the first-level cache.
 constexpr size_t kTogether = 128;
-// Of groups that are handed out together.
+// What groups take that are handed out together.
 constexpr uint64_t kResultBytes = uint64_t{64} << 10;
 constexpr size_t kPrefixBytes = sizeof(uint32_t);
 
@@ -70,11 +70,11 @@ class SchemaAggregation::Running {
   std::unique_ptr<Operator> operator_;
   const Schema rows_;
   std::vector<ColumnPlace> places_;
-  // Of the rows that are added: their records, and where each row ends.
+  // The rows that are added: their records, and where each row ends.
   std::vector<std::byte> fixed_;
   std::vector<GroupRow> records_;
   std::vector<size_t> ends_;
-  // Of the groups that are handed out.
+  // The groups that are handed out.
   std::unique_ptr<std::byte[]> results_;
   uint64_t result_room_ = 0;
   uint64_t result_bytes_ = 0;

@@ -81,7 +81,7 @@ class SchemaGroups {
   Status finish(const Record& record, std::span<Value> values) const;
   /// The record of no row.
   std::vector<std::byte> empty() const { return std::vector<std::byte>(width_); }
-  /// Of a sum that has left 128 bits; ok as long as there is none.
+  /// Why a sum has failed that has left 128 bits; ok as long as there is none.
   Status overflow() const;
 
   // --- as they lie in a table

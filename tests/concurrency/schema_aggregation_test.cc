@@ -46,7 +46,7 @@ Kept kept_of(const Value& value) {
 }
 bool is_null(const Kept& value) { return value.index() == 0; }
 
-/// As text that is equal where values are: -0.0 and 0.0, all NaN.
+/// A text that is equal where values are: -0.0 and 0.0, all NaN.
 std::string text_of(const Kept& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return fmt::format("i{}", *integer);
   if (const auto* wide = std::get_if<Int128>(&value))
@@ -192,7 +192,7 @@ class Drawn {
         return Int128{number} * 1'000'000'000'000'000'000 * 1'000'000;
       case ColumnType::string:
       case ColumnType::bytes: {
-        // Of a length that goes with the value; a few are long, and some begin with a high byte.
+        // Its length goes with the value; a few are long, and some begin with a high byte.
         const size_t length = drawn % 50 == 3 && is_long_ ? 6000 : static_cast<size_t>(drawn % 40);
         return std::string(drawn % 5 == 0 ? "\xf0" : "") + std::to_string(drawn) +
                std::string(length, static_cast<char>('a' + drawn % 20));

@@ -113,7 +113,7 @@ Schema schema_of(std::vector<Column> columns) {
   return made.ok() ? *made : Schema();
 }
 
-/// As bits: NaN equals itself, and no other one.
+/// By their bits: NaN equals itself, and no other one.
 bool same(const Value& a, const Value& b) {
   if (a.index() != b.index()) return false;
   if (const auto* real = std::get_if<float>(&a))

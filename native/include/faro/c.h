@@ -14,7 +14,8 @@
  * (faro/session.h), a worker one thread that runs query plans, a shuffle one shuffle operator of
  * one query at one worker (faro/shuffle.h), with a sending side (faro/sender.h), a receiving side
  * (faro/receiver.h) and batches of received rows (faro/batch.h). An aggregation is an operator over
- * a shuffle (faro/aggregate.h). Apart from all of that, an endpoint has channels of frames between two peers (faro/endpoint.h).
+ * a shuffle (faro/aggregate.h). Apart from all of that, an endpoint has channels of frames between
+ * two peers (faro/endpoint.h).
  *
  * Versions. FARO_ABI_VERSION counts the releases that added something. Functions, constants and
  * fields are only added, at the end of structs, and never change meaning: a program works with

@@ -38,7 +38,7 @@ constexpr uint32_t width_of(ColumnType type) noexcept {
   constexpr uint8_t kWidths[kColumnTypes] = {1, 1, 2, 4, 8, 4, 8, 8, 16, 0, 0};
   return kWidths[static_cast<size_t>(type)];
 }
-/// As Java names it: "BOOLEAN", "BYTE", … "DECIMAL_18", "STRING", "BYTES".
+/// Its name in Java: "BOOLEAN", "BYTE", … "DECIMAL_18", "STRING", "BYTES".
 std::string_view to_string(ColumnType type) noexcept;
 
 __extension__ using Int128 = __int128;
@@ -79,12 +79,12 @@ struct ColumnPlace {
 /// densely packed in three parts (Roediger et al., High-Speed Query Processing over High-Speed
 /// Networks, VLDB 2015, section 3.2.1):
 ///
-///   +--------------------------+-----------------------------------------+------------------------+
-///   | values of the columns    | null bits, one per column  | values of  | for each column of     |
-///   | with a width that are    | that may be null, from the | those with | variable width that is |
-///   | never null, widest first | lowest bit of a byte on;   | a width    | not null: length (4    |
-///   |                          | 1: null                    | not null   | bytes), then bytes     |
-///   +--------------------------+-----------------------------------------+------------------------+
+/// +--------------------------+-----------------------------------------+------------------------+
+/// | values of the columns    | null bits, one per column  | values of  | for each column of     |
+/// | with a width that are    | that may be null, from the | those with | variable width that is |
+/// | never null, widest first | lowest bit of a byte on;   | a width    | not null: length (4    |
+/// |                          | 1: null                    | not null   | bytes), then bytes     |
+/// +--------------------------+-----------------------------------------+------------------------+
 ///
 /// Within a part, columns are in the order of the schema. Nothing is aligned. If all columns have a
 /// width and are never null, all rows have the same width; otherwise each row has a length, which
@@ -93,7 +93,7 @@ struct ColumnPlace {
 /// Threads: any; it does not change. Blocks: never.
 class Schema {
  public:
-  /// Of no column.
+  /// A schema of no column.
   Schema() = default;
   /// Errors: invalid_argument (a column with a type that does not exist; a scale or precision of
   /// what is no decimal, or above what its type has).
@@ -104,8 +104,8 @@ class Schema {
   uint32_t row_bytes() const noexcept { return is_plain() ? plain_bytes_ : 0; }
   /// All columns have a width and are never null.
   bool is_plain() const noexcept { return plain_.size() == columns_.size() && !columns_.empty(); }
-  /// "schema(LONG, STRING or null, DECIMAL_18(2))": as Java's SchemaCodec says it, so that a shuffle
-  /// may be opened with it in both languages (ShuffleSpec::format).
+  /// "schema(LONG, STRING or null, DECIMAL_18(2))": the words of Java's SchemaCodec, so that a
+  /// shuffle may be opened with it in both languages (ShuffleSpec::format).
   const std::string& format() const noexcept { return format_; }
 
   /// Finds the columns of a row, into as many places as there are columns. Each byte that says
