@@ -87,17 +87,22 @@ bool is_for(AggregateFunction function, ColumnType type) noexcept {
 
 Result<SchemaGroups> SchemaGroups::make(const Grouping& grouping) {
   SchemaGroups made;
-  made.rows_ = grouping.rows;
-  if (grouping.keys.empty() && grouping.aggregates.empty())
-    return base::error(Code::invalid_argument, "an aggregation of no key and no function");
-  FARO_RETURN_IF_ERROR(made.add_keys(grouping));
-  FARO_RETURN_IF_ERROR(made.add_states(grouping));
-  made.lay_out();
-  FARO_RETURN_IF_ERROR(made.add_results(grouping));
+  FARO_RETURN_IF_ERROR(made.lay_out(grouping));
+  made.copy_.resize(made.width());
   return made;
 }
 
-Status SchemaGroups::add_keys(const Grouping& grouping) {
+Status GroupLayout::lay_out(const Grouping& grouping) {
+  rows_ = grouping.rows;
+  if (grouping.keys.empty() && grouping.aggregates.empty())
+    return base::error(Code::invalid_argument, "an aggregation of no key and no function");
+  FARO_RETURN_IF_ERROR(add_keys(grouping));
+  FARO_RETURN_IF_ERROR(add_states(grouping));
+  place();
+  return add_results(grouping);
+}
+
+Status GroupLayout::add_keys(const Grouping& grouping) {
   for (const uint32_t number : grouping.keys) {
     if (number >= rows_.columns().size()) {
       return base::error(Code::invalid_argument, "a key is column {} of {}", number,
@@ -110,7 +115,7 @@ Status SchemaGroups::add_keys(const Grouping& grouping) {
   return Status::Ok();
 }
 
-Status SchemaGroups::add_states(const Grouping& grouping) {
+Status GroupLayout::add_states(const Grouping& grouping) {
   using enum AggregateFunction;
   for (const Aggregate& each : grouping.aggregates) {
     if (static_cast<size_t>(each.function) >= std::size(kFunctionNames)) {
@@ -149,7 +154,7 @@ Status SchemaGroups::add_states(const Grouping& grouping) {
   return Status::Ok();
 }
 
-void SchemaGroups::lay_out() {
+void GroupLayout::place() {
   uint32_t at = 0;
   const auto is_wide = [](const State& state) {
     return state.merge == Merge::integer_sums || state.merge == Merge::wide_integers ||
@@ -191,10 +196,9 @@ void SchemaGroups::lay_out() {
     if (state.has_bit != kNone) state.has_bit = bit++;
   }
   width_ = (bit + 63) / 64 * 8;
-  copy_.resize(width_);
 }
 
-Status SchemaGroups::add_results(const Grouping& grouping) {
+Status GroupLayout::add_results(const Grouping& grouping) {
   std::vector<Column> columns;
   format_ = "aggregation of " + rows_.format() + " by";
   for (const KeyColumn& key : keys_) {
@@ -236,9 +240,8 @@ Status SchemaGroups::add_results(const Grouping& grouping) {
 
 // --- rows
 
-GroupRow SchemaGroups::record_of(std::span<const std::byte> row,
-                                 std::span<const ColumnPlace> places,
-                                 std::byte* fixed) const noexcept {
+GroupRow GroupLayout::record_of(std::span<const std::byte> row, std::span<const ColumnPlace> places,
+                                std::byte* fixed) const noexcept {
   uint32_t variable = 0;
   const auto refer = [&](uint32_t at, ColumnPlace place) {
     store(fixed + at, Ref{place.bytes, place.offset});
@@ -323,7 +326,7 @@ GroupRow SchemaGroups::record_of(std::span<const std::byte> row,
 
 // --- keys
 
-uint64_t SchemaGroups::hash_of(const std::byte* fixed, const std::byte* base) const noexcept {
+uint64_t GroupLayout::hash_of(const std::byte* fixed, const std::byte* base) const noexcept {
   if (keys_.empty()) return 0;  // which is of the first receiver
   uint64_t hash = hash_of(keys_.front(), fixed, base);
   for (size_t i = 1; i < keys_.size(); ++i)
@@ -331,8 +334,8 @@ uint64_t SchemaGroups::hash_of(const std::byte* fixed, const std::byte* base) co
   return hash;
 }
 
-uint64_t SchemaGroups::hash_of(const KeyColumn& key, const std::byte* fixed,
-                               const std::byte* base) const noexcept {
+uint64_t GroupLayout::hash_of(const KeyColumn& key, const std::byte* fixed,
+                              const std::byte* base) const noexcept {
   constexpr uint64_t kOfNull = 0x6a09e667f3bcc908ULL;
   if (key.null_bit != kNone && has(fixed, key.null_bit)) return kOfNull;
   const std::byte* const from = fixed + key.at;
@@ -505,7 +508,7 @@ Status SchemaGroups::no_record(size_t bytes) {
 
 // --- as they are handed out
 
-Value SchemaGroups::key_value(const KeyColumn& key, const Record& record) const noexcept {
+Value GroupLayout::key_value(const KeyColumn& key, const GroupRecord& record) const noexcept {
   if (key.null_bit != kNone && has(record.fixed, key.null_bit)) return {};
   const std::byte* const from = record.fixed + key.at;
   switch (key.type) {
@@ -525,8 +528,8 @@ Value SchemaGroups::key_value(const KeyColumn& key, const Record& record) const 
   }
 }
 
-Result<Value> SchemaGroups::state_value(const State& state, const Column& result,
-                                        const Record& record) const {
+Result<Value> GroupLayout::state_value(const State& state, const Column& result,
+                                       const GroupRecord& record) const {
   if (!has(record.fixed, state.has_bit)) return Value();
   const std::byte* const from = record.fixed + state.at;
   switch (state.merge) {
@@ -560,7 +563,7 @@ Result<Value> SchemaGroups::state_value(const State& state, const Column& result
   return Status(Code::query_failed, "");
 }
 
-Status SchemaGroups::finish(const Record& record, std::span<Value> values) const {
+Status GroupLayout::finish(const GroupRecord& record, std::span<Value> values) const {
   for (size_t i = 0; i < keys_.size(); ++i) values[i] = key_value(keys_[i], record);
   for (size_t i = 0; i < states_.size(); ++i) {
     const size_t number = keys_.size() + i;

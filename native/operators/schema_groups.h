@@ -41,8 +41,18 @@ struct GroupRow {
   uint64_t hash;
 };
 
-/// What an aggregation knows of its groups (see detail::TypedGroups), of columns that a Grouping
-/// names. The fixed part of a record is, all of it unaligned:
+template <typename Word>
+Word load(const std::byte* from) noexcept {
+  Word word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+template <typename Word>
+void store(std::byte* to, const Word& word) noexcept {
+  std::memcpy(to, &word, sizeof word);
+}
+
+/// How the groups of a Grouping lie in bytes, and what their columns are. The fixed part of a record is, all of it unaligned:
 ///
 ///   +-------------+------------+---------------------+--------------------+------------------+
 ///   | states of   | states of  | key columns with a  | Ref of each other  | a bit for each   |
@@ -53,8 +63,101 @@ struct GroupRow {
 /// A key is kept so that it is equal where its bytes are: null is 0 beside its bit, -0.0 is 0.0,
 /// all NaN are one.
 ///
+/// Threads: any; it does not change.
+class GroupLayout {
+ public:
+  /// What workers have to agree on.
+  const std::string& format() const noexcept { return format_; }
+  /// The columns of what is handed out: the keys, then the results.
+  const Schema& results() const noexcept { return results_; }
+  bool has_keys() const noexcept { return !keys_.empty(); }
+  /// Bytes of the fixed part.
+  uint64_t width() const noexcept { return width_; }
+
+  /// Makes the record of a row in width() bytes, which are 0, of the columns at these places.
+  GroupRow record_of(std::span<const std::byte> row, std::span<const ColumnPlace> places,
+                     std::byte* fixed) const noexcept;
+  /// The record of no row.
+  std::vector<std::byte> empty() const { return std::vector<std::byte>(width_); }
+  /// The values of a group that is handed out. Errors: query_failed (a result does not fit its
+  /// column).
+  Status finish(const GroupRecord& record, std::span<Value> values) const;
+
+ protected:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  /// Bytes of variable width.
+  struct Ref {
+    uint32_t bytes;
+    uint32_t at;
+  };
+  struct KeyColumn {
+    uint32_t column;
+    ColumnType type;
+    uint32_t at;        // of the value, or of its Ref
+    uint32_t null_bit;  // from the beginning of the fixed part; kNone: never null
+  };
+  /// What becomes of two states of a function, by what they hold.
+  enum class Merge : uint8_t {
+    counts,
+    integer_sums,
+    float_sums,
+    integers,
+    wide_integers,
+    floats,
+    words,
+    wide_words,
+    strings
+  };
+  struct State {
+    AggregateFunction function;
+    Merge merge;
+    uint32_t column;
+    ColumnType type;    // of the column
+    uint32_t at;        // of the value, or of its Ref
+    uint32_t has_bit;   // from the beginning of the fixed part; kNone: it always has a value
+    uint32_t variable;  // 1: it is a Ref
+  };
+
+  static bool has(const std::byte* fixed, uint32_t bit) noexcept {
+    return bit == kNone || (std::to_integer<unsigned>(fixed[bit / 8]) >> bit % 8 & 1) != 0;
+  }
+  static void set(std::byte* fixed, uint32_t bit) noexcept {
+    if (bit != kNone) fixed[bit / 8] |= std::byte{1} << bit % 8;
+  }
+
+  /// Errors: those of SchemaGroups::make.
+  Status lay_out(const Grouping& grouping);
+  uint64_t hash_of(const std::byte* fixed, const std::byte* base) const noexcept;
+
+  Schema rows_;
+  Schema results_;
+  std::string format_;
+  std::vector<KeyColumn> keys_;
+  std::vector<State> states_;
+  std::vector<uint32_t> refs_;  // where they lie in the fixed part: those of keys first
+  uint32_t key_ref_count_ = 0;
+  uint32_t key_at_ = 0;
+  uint32_t key_end_ = 0;
+  uint32_t width_ = 0;
+
+ private:
+  Status add_keys(const Grouping& grouping);
+  Status add_states(const Grouping& grouping);
+  Status add_results(const Grouping& grouping);
+  void place();
+  uint64_t hash_of(const KeyColumn& key, const std::byte* fixed,
+                   const std::byte* base) const noexcept;
+  Value key_value(const KeyColumn& key, const GroupRecord& record) const noexcept;
+  Result<Value> state_value(const State& state, const Column& result,
+                            const GroupRecord& record) const;
+};
+
+/// What an aggregation knows of its groups (see detail::TypedGroups), of columns that a Grouping
+/// names.
+///
 /// Threads: those of the worker.
-class SchemaGroups {
+class SchemaGroups : public GroupLayout {
  public:
   using Row = GroupRow;
   using Key = GroupKey;
@@ -67,26 +170,11 @@ class SchemaGroups {
   /// have, a result that it is not), which names the function or column.
   static Result<SchemaGroups> make(const Grouping& grouping);
 
-  /// What workers have to agree on.
-  const std::string& format() const noexcept { return format_; }
-  /// The columns of what is handed out: the keys, then the results.
-  const Schema& results() const noexcept { return results_; }
-  bool has_keys() const noexcept { return !keys_.empty(); }
-
-  /// Makes the record of a row in width() bytes, which are 0, of the columns at these places.
-  GroupRow record_of(std::span<const std::byte> row, std::span<const ColumnPlace> places,
-                     std::byte* fixed) const noexcept;
-  /// The values of a group that is handed out. Errors: query_failed (a result does not fit its
-  /// column).
-  Status finish(const Record& record, std::span<Value> values) const;
-  /// The record of no row.
-  std::vector<std::byte> empty() const { return std::vector<std::byte>(width_); }
   /// Why a sum has failed that has left 128 bits; ok as long as there is none.
   Status overflow() const;
 
   // --- as they lie in a table
 
-  uint64_t width() const noexcept { return width_; }
   std::byte* at(std::byte* first, uint64_t number) const noexcept {
     return first + number * width_;
   }
@@ -177,87 +265,17 @@ class SchemaGroups {
   static Result<Sender> sender(Shuffle& shuffle) { return shuffle.sender(); }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
   // Room of a value that may become longer.
   static constexpr uint64_t kLeastRoom = 8;
 
-  /// Bytes of variable width.
-  struct Ref {
-    uint32_t bytes;
-    uint32_t at;
-  };
-  struct KeyColumn {
-    uint32_t column;
-    ColumnType type;
-    uint32_t at;        // of the value, or of its Ref
-    uint32_t null_bit;  // from the beginning of the fixed part; kNone: never null
-  };
-  /// What becomes of two states of a function, by what they hold.
-  enum class Merge : uint8_t {
-    counts,
-    integer_sums,
-    float_sums,
-    integers,
-    wide_integers,
-    floats,
-    words,
-    wide_words,
-    strings
-  };
-  struct State {
-    AggregateFunction function;
-    Merge merge;
-    uint32_t column;
-    ColumnType type;    // of the column
-    uint32_t at;        // of the value, or of its Ref
-    uint32_t has_bit;   // from the beginning of the fixed part; kNone: it always has a value
-    uint32_t variable;  // 1: it is a Ref
-  };
-
-  template <typename Word>
-  static Word load(const std::byte* from) noexcept {
-    Word word;
-    std::memcpy(&word, from, sizeof word);
-    return word;
-  }
-  template <typename Word>
-  static void store(std::byte* to, const Word& word) noexcept {
-    std::memcpy(to, &word, sizeof word);
-  }
-  static bool has(const std::byte* fixed, uint32_t bit) noexcept {
-    return bit == kNone || (std::to_integer<unsigned>(fixed[bit / 8]) >> bit % 8 & 1) != 0;
-  }
-  static void set(std::byte* fixed, uint32_t bit) noexcept {
-    if (bit != kNone) fixed[bit / 8] |= std::byte{1} << bit % 8;
-  }
-
-  Status add_keys(const Grouping& grouping);
-  Status add_states(const Grouping& grouping);
-  Status add_results(const Grouping& grouping);
-  void lay_out();
   bool has_variable_key(const std::byte* group, const Heap& heap, const Key& key) const noexcept;
   uint32_t variable_bytes(const std::byte* fixed) const noexcept;
-  uint64_t hash_of(const std::byte* fixed, const std::byte* base) const noexcept;
-  uint64_t hash_of(const KeyColumn& key, const std::byte* fixed,
-                   const std::byte* base) const noexcept;
   void merge_bytes(const State& state, std::byte* group, Heap& heap,
                    const Record& record) const noexcept;
   bool replaces(const State& state, std::byte* group, const std::byte* fixed) const noexcept;
-  Value key_value(const KeyColumn& key, const Record& record) const noexcept;
-  Result<Value> state_value(const State& state, const Column& result, const Record& record) const;
   std::optional<Record> received(std::span<const std::byte> row) const noexcept;
   static Status no_record(size_t bytes);
 
-  Schema rows_;
-  Schema results_;
-  std::string format_;
-  std::vector<KeyColumn> keys_;
-  std::vector<State> states_;
-  std::vector<uint32_t> refs_;  // where they lie in the fixed part: those of keys first
-  uint32_t key_ref_count_ = 0;
-  uint32_t key_at_ = 0;
-  uint32_t key_end_ = 0;
-  uint32_t width_ = 0;
   mutable std::vector<std::byte> copy_;  // the fixed part of what has come last
   mutable const State* overflowed_ = nullptr;
 };

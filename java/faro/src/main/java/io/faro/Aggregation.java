@@ -49,8 +49,68 @@ public final class Aggregation implements AutoCloseable {
     }
   }
 
+  /** The groups that native code has handed out last, one after the other. */
+  private static final class Cursor {
+    private final Owner owner;
+    private final SchemaCodec codec;
+    // Where native code says which groups have come.
+    private final long address;
+    private final long bytes;
+    private final long count;
+
+    private Batch batch;
+    private int left; // after the current one
+    private int at; // the current one
+    private int length = -1; // of it; -1: there is none
+    private int behind;
+
+    Cursor(Owner owner, SchemaCodec codec, long[] addresses) {
+      this.owner = owner;
+      this.codec = codec;
+      address = addresses[2];
+      bytes = addresses[3];
+      count = addresses[4];
+    }
+
+    /** Stands before the groups that have come. */
+    void take() {
+      int all = Math.toIntExact(NativeMemory.getLong(bytes));
+      batch = new Batch(owner, NativeMemory.getLong(address), all);
+      left = NativeMemory.getInt(count);
+      behind = 0;
+    }
+
+    /** Stands on no group, and before none. */
+    void drop() {
+      left = 0;
+      length = -1;
+    }
+
+    /** Steps to the next one; false: there is none. */
+    boolean step() {
+      length = -1;
+      if (left == 0) {
+        return false;
+      }
+      length = codec.rowBytes();
+      at = behind;
+      if (length == 0) {
+        length = batch.getInt(at);
+        at += LENGTH;
+      }
+      behind = at + length;
+      left--;
+      return true;
+    }
+
+    Object[] get() {
+      return length < 0 ? null : codec.read(batch, at, length);
+    }
+  }
+
   private final Worker worker;
   private final Owner owner; // of the worker
+  private final List<Aggregation> open; // those of the worker
   private final AggregationSpec spec;
   private final SchemaCodec rows;
   private final SchemaCodec groups;
@@ -59,11 +119,8 @@ public final class Aggregation implements AutoCloseable {
   private boolean isClosed;
   private AggregationMetrics last; // since it is closed
 
-  // Where native code says what was added, and which groups have come.
-  private final long addedBytes;
-  private final long groupsAddress;
-  private final long groupsBytes;
-  private final long groupsCount;
+  private final Cursor cursor;
+  private final long addedBytes; // where native code says how many
 
   // Rows that were written here, and not added yet: from `begin` up to `end`.
   private ByteBuffer memory = ByteBuffer.allocateDirect(ADDED_AT_ONCE);
@@ -71,15 +128,15 @@ public final class Aggregation implements AutoCloseable {
   private int begin;
   private int end;
 
-  // The groups that native code has handed out last.
-  private Batch batch;
-  private int left; // after the current one
-  private int at; // the current one
-  private int bytes; // of it; -1: there is none
-  private int behind;
-
-  Aggregation(Worker worker, AggregationSpec spec, long session, int localIndex) {
+  /** Makes one, which is in the list of open ones as long as it is. */
+  Aggregation(
+      Worker worker,
+      AggregationSpec spec,
+      long session,
+      int localIndex,
+      List<Aggregation> open) {
     this.worker = worker;
+    this.open = open;
     owner = worker.owner();
     this.spec = spec;
     rows = new SchemaCodec(spec.rows());
@@ -103,11 +160,9 @@ public final class Aggregation implements AutoCloseable {
     long[] addresses = new long[5];
     addresses(handle, addresses);
     addedBytes = addresses[1];
-    groupsAddress = addresses[2];
-    groupsBytes = addresses[3];
-    groupsCount = addresses[4];
+    cursor = new Cursor(owner, groups, addresses);
     writer = new RowWriter(owner, NativeMemory.address(memory));
-    bytes = -1;
+    open.add(this);
   }
 
   /** What it was opened with. */
@@ -271,43 +326,27 @@ public final class Aggregation implements AutoCloseable {
   @CheckReturnValue
   public <X extends Exception> Outcome next(Wait<X> wait) throws X {
     enter();
-    bytes = -1;
-    if (left == 0) {
+    while (!cursor.step()) {
       Outcome outcome = call(timeout -> next(handle, timeout), wait);
       if (outcome != Outcome.DONE) {
         return outcome;
       }
-      batch =
-          new Batch(
-              owner,
-              NativeMemory.getLong(groupsAddress),
-              Math.toIntExact(NativeMemory.getLong(groupsBytes)));
-      left = NativeMemory.getInt(groupsCount);
-      behind = 0;
+      cursor.take();
     }
-    bytes = groups.rowBytes();
-    at = behind;
-    if (bytes == 0) {
-      bytes = batch.getInt(at);
-      at += LENGTH;
-    }
-    behind = at + bytes;
-    left--;
     return Outcome.DONE;
   }
 
   /** The group that the last {@link #next} has stepped to; null if there is none. */
   public Object[] get() {
     enter();
-    return bytes < 0 ? null : groups.read(batch, at, bytes);
+    return cursor.get();
   }
 
   /** Says that this worker needs no more groups; what it has to add it still adds. */
   public void stop() {
     enter();
     owner.nextEpoch();
-    bytes = -1;
-    left = 0;
+    cursor.drop();
     checked(stop(handle));
   }
 
@@ -348,9 +387,8 @@ public final class Aggregation implements AutoCloseable {
     owner.nextEpoch();
     last = read();
     isClosed = true;
-    left = 0;
-    bytes = -1;
-    worker.closed(this);
+    cursor.drop();
+    open.remove(this);
     ending.clean();
   }
 

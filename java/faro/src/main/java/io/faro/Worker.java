@@ -105,14 +105,7 @@ public final class Worker {
             Arrays.stream(spec.groups()).flatMapToInt(Arrays::stream).toArray(),
             Arrays.stream(spec.groups()).mapToInt(group -> group.length).toArray(),
             spec.delivery().number());
-    Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec);
-    open.add(shuffle);
-    return shuffle;
-  }
-
-  /** A shuffle of this worker is closed. */
-  void closed(Shuffle shuffle) {
-    open.remove(shuffle);
+    return new Shuffle(this, FaroException.checked(handle), spec, open);
   }
 
   /**
@@ -127,14 +120,7 @@ public final class Worker {
   public Aggregation openAggregation(AggregationSpec spec) {
     Objects.requireNonNull(spec, "spec");
     call();
-    Aggregation opened = new Aggregation(this, spec, session, localIndex);
-    aggregations.add(opened);
-    return opened;
-  }
-
-  /** An aggregation of this worker is closed. */
-  void closed(Aggregation aggregation) {
-    aggregations.remove(aggregation);
+    return new Aggregation(this, spec, session, localIndex, aggregations);
   }
 
   /**
