@@ -56,11 +56,11 @@ jboolean has_loaded_path(JNIEnv* env, jclass, jbyteArray path) {
 }
 
 jboolean bind(JNIEnv* env, jclass) {
-  const std::array classes{kSessionConfigNatives, kCancellationNatives,    kSessionNatives,
-                           kNativeMetricsNatives, kWorkerNatives,          kShuffleNatives,
-                           kShuffleSenderNatives, kShuffleReceiverNatives, kNativeLogNatives,
-                           kSessionEventsNatives, kEndpointNatives,        kNativePollerNatives,
-                           kNodeChangesNatives,   kMemorySenderNatives};
+  const std::array classes{kSessionConfigNatives, kAggregationNatives,   kCancellationNatives,
+                           kSessionNatives,       kNativeMetricsNatives, kWorkerNatives,
+                           kShuffleNatives,       kShuffleSenderNatives, kShuffleReceiverNatives,
+                           kNativeLogNatives,     kSessionEventsNatives, kEndpointNatives,
+                           kNativePollerNatives,  kNodeChangesNatives,   kMemorySenderNatives};
   for (size_t i = 0; i < classes.size(); ++i) {
     if (register_natives(env, classes[i])) continue;
     const jthrowable why = env->ExceptionOccurred();

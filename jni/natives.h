@@ -16,6 +16,7 @@ struct Natives {
   std::span<const JNINativeMethod> methods;
 };
 
+extern const Natives kAggregationNatives;
 extern const Natives kCancellationNatives;
 extern const Natives kEndpointNatives;
 extern const Natives kMemorySenderNatives;

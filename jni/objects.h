@@ -94,6 +94,9 @@ struct Destroy {
   void operator()(faro_config* config) const noexcept { faro_config_destroy(config); }
   void operator()(faro_session* session) const noexcept { faro_session_destroy(session); }
   void operator()(faro_shuffle* shuffle) const noexcept { faro_shuffle_destroy(shuffle); }
+  void operator()(faro_aggregation* aggregation) const noexcept {
+    faro_aggregation_destroy(aggregation);
+  }
   void operator()(faro_batch* batch) const noexcept { faro_batch_destroy(batch); }
   void operator()(faro_endpoint* endpoint) const noexcept { faro_endpoint_destroy(endpoint); }
   void operator()(faro_ring_memory* memory) const noexcept { faro_ring_memory_destroy(memory); }
@@ -146,6 +149,16 @@ struct ShuffleState {
   std::deque<Owned<faro_batch>> batches;  // by Java's number; they go before the shuffle
 };
 
+/// Threads: those of its worker; or any, when nobody can use the worker any more. Keeps the session as long as it exists.
+struct AggregationState {
+  std::shared_ptr<SessionState> session;
+  WorkerState* worker = nullptr;
+  Owned<faro_aggregation> aggregation;
+  // What its calls tell, as Java reads it.
+  faro_added added{};
+  faro_rows groups{};
+};
+
 inline HandleTable<SessionState>& sessions() {
   // Never destroyed: Java threads may still call while the process ends.
   static auto* const table = new HandleTable<SessionState>;
@@ -154,6 +167,10 @@ inline HandleTable<SessionState>& sessions() {
 /// A call keeps what it has found: so nobody destroys the handle meanwhile. For 0 there is none.
 inline HandleTable<faro_cancellation>& cancellations() {
   static auto* const table = new HandleTable<faro_cancellation>;
+  return *table;
+}
+inline OwnedTable<AggregationState>& aggregations() {
+  static auto* const table = new OwnedTable<AggregationState>;
   return *table;
 }
 inline OwnedTable<ShuffleState>& shuffles() {

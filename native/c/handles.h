@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "faro/aggregate.h"
 #include "faro/batch.h"
 #include "faro/c.h"
 #include "faro/cancellation.h"
@@ -65,6 +66,14 @@ struct faro_shuffle {
   std::optional<faro::ShuffleReceiver> receiver;
   faro_open_frames frames{};  // without receivers if there is no sender
   faro::RowClaim claim;
+};
+
+/// Threads: those of its worker.
+struct faro_aggregation {
+  explicit faro_aggregation(std::unique_ptr<faro::SchemaAggregation> made);
+
+  std::unique_ptr<faro::SchemaAggregation> aggregation;
+  std::vector<faro_column> columns;  // of its groups
 };
 
 struct faro_poller {

@@ -966,6 +966,152 @@ static void sends_and_receives_together(void) {
   close_cluster(&cluster);
 }
 
+/* --- groups_rows_of_a_schema */
+
+struct grouped {
+  uint64_t groups;
+  uint64_t rows;
+  uint64_t sum;
+};
+static struct grouped grouped[kNodes];
+static const faro_column columns[] = {{.type = FARO_COLUMN_STRING}, {.type = FARO_COLUMN_INT64}};
+static const uint32_t group_keys[] = {0};
+static const faro_aggregate functions[] = {{.function = FARO_FUNCTION_COUNT_ROWS},
+                                           {.function = FARO_FUNCTION_SUM, .column = 1}};
+static faro_aggregation_spec aggregation_spec(const struct cluster* cluster) {
+  return (faro_aggregation_spec){.size = sizeof(faro_aggregation_spec),
+                                 .query = cluster->query,
+                                 .columns = columns,
+                                 .keys = group_keys,
+                                 .aggregates = functions,
+                                 .column_count = 2,
+                                 .key_count = 1,
+                                 .aggregate_count = 2};
+}
+/* A row: its length, the number, the length of the text, the text. */
+enum { kTextRowBytes = 4 + 8 + 4 + 2 };
+static void write_text_row(char* to, uint64_t number) {
+  const uint32_t bytes = kTextRowBytes - 4, text_bytes = 2;
+  memcpy(to, &bytes, 4);
+  memcpy(to + 4, &number, 8);
+  memcpy(to + 12, &text_bytes, 4);
+  to[16] = 'k';
+  to[17] = (char)('a' + number % 10);
+}
+static void take_groups(faro_aggregation* aggregation, struct grouped* own) {
+  faro_rows groups = {.size = sizeof groups};
+  faro_outcome outcome;
+  while ((outcome = faro_aggregation_next(aggregation, FARO_WAIT_FOREVER, &groups)) ==
+         FARO_OUTCOME_DONE) {
+    CHECK(groups.row_bytes == 0);
+    const char* at = groups.address;
+    for (uint32_t i = 0; i < groups.row_count; ++i) {
+      uint32_t bytes;
+      uint64_t values[2];
+      memcpy(&bytes, at, sizeof bytes);
+      CHECK(bytes == sizeof values + 4 + 2);
+      memcpy(values, at + 4, sizeof values);
+      CHECK(at[4 + sizeof values + 4] == 'k');
+      ++own->groups;
+      own->rows += values[0];
+      own->sum += values[1];
+      at += 4 + bytes;
+    }
+  }
+  CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
+}
+static void group_rows(struct cluster* cluster, int node) {
+  const faro_aggregation_spec spec = aggregation_spec(cluster);
+  faro_aggregation* aggregation = NULL;
+  OK(faro_worker_make_aggregation(cluster->workers[node], &spec, &aggregation));
+  faro_aggregation_info info = {.size = sizeof info};
+  OK(faro_aggregation_describe(aggregation, &info));
+  CHECK(info.column_count == 3 && info.row_bytes == 0);
+  CHECK(info.columns[0].type == FARO_COLUMN_STRING && info.columns[2].type == FARO_COLUMN_INT64);
+  faro_rows groups = {.size = sizeof groups};
+  FAILED(faro_aggregation_next(aggregation, FARO_WAIT_NONE, &groups), FARO_CODE_WRONG_STATE);
+  REFUSED(faro_aggregation_status(aggregation), FARO_CODE_WRONG_STATE);
+  static char rows[kNodes][kRows * kTextRowBytes];
+  for (uint64_t i = 0; i < kRows; ++i) write_text_row(&rows[node][i * kTextRowBytes], i);
+  faro_added added = {.size = sizeof added};
+  for (size_t at = 0; at < sizeof rows[node]; at += added.bytes) {
+    const faro_outcome outcome = faro_aggregation_add(
+        aggregation, &rows[node][at], sizeof rows[node] - at, FARO_WAIT_FOREVER, &added);
+    CHECK(outcome == FARO_OUTCOME_DONE && added.rows == added.bytes / kTextRowBytes);
+  }
+  FAILED(faro_aggregation_add(aggregation, rows[node], 3, FARO_WAIT_FOREVER, &added),
+         FARO_CODE_INVALID_ARGUMENT);
+  CHECK(added.rows == 0 && strstr(last_message(), "schema(STRING, LONG)") != NULL);
+  DONE(faro_aggregation_finish(aggregation, FARO_WAIT_FOREVER));
+  take_groups(aggregation, &grouped[node]);
+  faro_aggregation_metrics metrics = {.size = sizeof metrics};
+  OK(faro_aggregation_read_metrics(aggregation, &metrics));
+  CHECK(metrics.rows == kRows && metrics.groups == grouped[node].groups);
+  faro_aggregation_destroy(aggregation);
+  end_query(cluster, node);
+}
+static void refuse_aggregations(struct cluster* cluster) {
+  const faro_code invalid = FARO_CODE_INVALID_ARGUMENT;
+  faro_worker* worker = cluster->workers[0];
+  faro_aggregation* aggregation = NULL;
+  faro_aggregation_spec spec = aggregation_spec(cluster);
+  REFUSED(faro_worker_make_aggregation(NULL, &spec, &aggregation), invalid);
+  REFUSED(faro_worker_make_aggregation(worker, NULL, &aggregation), invalid);
+  REFUSED(faro_worker_make_aggregation(worker, &spec, NULL), invalid);
+  spec.keys = NULL;
+  REFUSED(faro_worker_make_aggregation(worker, &spec, &aggregation), invalid);
+  spec.key_count = 0;
+  const faro_column unknown[] = {{.type = 300}, {.type = FARO_COLUMN_INT64}};
+  spec.columns = unknown;
+  REFUSED(faro_worker_make_aggregation(worker, &spec, &aggregation), invalid);
+  CHECK(strstr(last_message(), "column 0") != NULL);
+  const faro_aggregate wrong[] = {{.function = -1}, {.function = FARO_FUNCTION_SUM, .column = 0}};
+  spec.columns = columns;
+  spec.aggregates = wrong;
+  REFUSED(faro_worker_make_aggregation(worker, &spec, &aggregation), invalid);
+  spec.aggregates = &wrong[1];
+  spec.aggregate_count = 1;
+  REFUSED(faro_worker_make_aggregation(worker, &spec, &aggregation), invalid);
+  CHECK(strstr(last_message(), "sum(column 0)") != NULL && aggregation == NULL);
+  faro_aggregation_info info = {.size = sizeof info};
+  REFUSED(faro_aggregation_describe(NULL, &info), invalid);
+  faro_added added = {.size = sizeof added};
+  FAILED(faro_aggregation_add(NULL, NULL, 0, FARO_WAIT_NONE, &added), invalid);
+  FAILED(faro_aggregation_finish(NULL, FARO_WAIT_NONE), invalid);
+  faro_rows groups = {.size = sizeof groups};
+  FAILED(faro_aggregation_next(NULL, FARO_WAIT_NONE, &groups), invalid);
+  FAILED(faro_aggregation_stop(NULL), invalid);
+  REFUSED(faro_aggregation_status(NULL), invalid);
+  faro_aggregation_metrics metrics = {.size = sizeof metrics};
+  REFUSED(faro_aggregation_read_metrics(NULL, &metrics), invalid);
+  faro_aggregation_destroy(NULL);
+}
+static void stop_grouping(struct cluster* cluster, int node) {
+  const faro_aggregation_spec spec = aggregation_spec(cluster);
+  faro_aggregation* aggregation = NULL;
+  OK(faro_worker_make_aggregation(cluster->workers[node], &spec, &aggregation));
+  DONE(faro_aggregation_stop(aggregation));
+  DONE(faro_aggregation_finish(aggregation, FARO_WAIT_FOREVER));
+  struct grouped none = {0};
+  take_groups(aggregation, &none);
+  CHECK(none.groups == 0);
+  faro_aggregation_destroy(aggregation);
+  end_query(cluster, node);
+}
+static void groups_rows_of_a_schema(void) {
+  struct cluster cluster = open_cluster();
+  on_workers(&cluster, group_rows);
+  CHECK(grouped[0].groups + grouped[1].groups == 10);
+  CHECK(grouped[0].rows + grouped[1].rows == kNodes * kRows);
+  const uint64_t rows = kRows;
+  CHECK(grouped[0].sum + grouped[1].sum == kNodes * (rows * (rows - 1) / 2));
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  on_workers(&cluster, stop_grouping);
+  OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
+  refuse_aggregations(&cluster);
+  close_cluster(&cluster);
+}
+
 /* --- leaves_in_rings_what_a_loop_takes */
 
 static uint64_t frames_spilled(const faro_worker* worker) {
@@ -2075,6 +2221,7 @@ int main(int argc, char** argv) {
                {"refuses_deliveries_that_it_has_not", refuses_deliveries_that_it_has_not},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
                {"sends_and_receives_together", sends_and_receives_together},
+               {"groups_rows_of_a_schema", groups_rows_of_a_schema},
                {"leaves_in_rings_what_a_loop_takes", leaves_in_rings_what_a_loop_takes},
                {"tells_settings_and_failures", tells_settings_and_failures},
                {"writes_rows_in_place", writes_rows_in_place},

@@ -3,12 +3,9 @@
 
 #include "faro/detail/cxx20.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,41 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "faro/detail/group_merge.h"
-#include "faro/detail/group_table.h"
-#include "faro/detail/operator_part.h"
-#include "faro/detail/partition_store.h"
-#include "faro/detail/pre_aggregation.h"
+#include "faro/columns.h"
+#include "faro/detail/aggregation_operator.h"
+#include "faro/detail/typed_groups.h"
 #include "faro/session.h"
 
 #pragma GCC visibility push(default)
 
 namespace faro {
-
-/// What to aggregate. Every worker that takes part makes one with an equal spec.
-struct AggregationSpec {
-  QueryId query;
-  uint32_t stage = 0;                 ///< it takes this one, as a shuffle does
-  std::vector<uint32_t> senders{};    ///< who adds rows; as ShuffleSpec::senders
-  std::vector<uint32_t> receivers{};  ///< who gets groups; as ShuffleSpec::receivers
-  /// For measurements: rows meet a table of exactly that many states, a power of two from 4096
-  /// on, before they are sent; with 0 they pass. Without it that is decided by what is measured.
-  std::optional<uint32_t> table_states{};
-};
-
-/// What an aggregation has done at this worker until now.
-struct AggregationMetrics {
-  uint64_t rows = 0;             ///< added here
-  uint64_t rows_passed = 0;      ///< of these: sent without meeting a table
-  uint64_t states_sent = 0;      ///< rows that passed, and groups of full tables
-  uint64_t states_received = 0;  ///< from all senders
-  uint64_t groups = 0;           ///< handed out here
-  uint64_t table_states = 0;     ///< of the table that rows meet now; 0: they pass
-  uint64_t most_table_states = 0;
-  uint64_t partitions_split = 0;  ///< they had more groups than fit the cache
-  uint64_t spilled_bytes = 0;     ///< of states, through overflow
-  uint64_t peak_bytes = 0;        ///< of operator.memory_bytes
-};
 
 /// Groups rows by key: each worker adds its rows, and each group comes out once, at the worker to
 /// which partition() assigns the hash of its key.
@@ -106,268 +76,159 @@ class Aggregation {
   using Group = detail::KeyedState<Key, State>;
 
  private:
-  using Before = detail::PreAggregation<What, Group>;
-  using After = detail::GroupMerge<What, Group>;
-  using Table = detail::GroupTable<Group>;
+  using Groups = detail::TypedGroups<What>;
+  using Operator = detail::AggregationOperator<Groups>;
 
  public:
   static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Group>);
   static_assert(alignof(Group) <= 16, "rows of shuffles are aligned to 16 bytes");
 
-  /// Before all groups were handed out, and without stop(), it fails the query.
-  ~Aggregation() {
-    if (part_ != nullptr && !has_stopped_ && !has_ended_) part_->leave("aggregation");
-  }
-  Aggregation(const Aggregation&) = delete;
-  Aggregation& operator=(const Aggregation&) = delete;
-
   /// What one takes of operator.memory_bytes from its beginning to its end: 1 MiB, or what small
   /// tables and one block per partition take if that is more.
-  static constexpr uint64_t reserve_bytes() noexcept {
-    return std::max(detail::OperatorPart::kLeastReserve,
-                    After::least_bytes() + Table::bytes(detail::TableRule::kLeastStates));
-  }
+  static uint64_t reserve_bytes() noexcept { return Operator::reserve_bytes(Groups({})); }
 
   /// Opens the stage, and takes reserve_bytes() of operator.memory_bytes. Blocks: never. Errors:
   /// limit_exceeded (there is no such reserve left), resource_limit (this machine has less than
   /// operator.memory_bytes), invalid_argument (table_states), those of Worker::open_shuffle.
   static Result<std::unique_ptr<Aggregation>> make(Worker& worker, const AggregationSpec& spec,
                                                    What what = {}) {
-    if (spec.table_states && !is_size_of_table(*spec.table_states)) {
-      return Status(Code::invalid_argument,
-                    "stage " + std::to_string(spec.stage) +
-                        ": table_states = " + std::to_string(*spec.table_states) +
-                        " is neither 0 nor a power of two from 4096 on");
-    }
-    try {
-      std::unique_ptr<Aggregation> made(new Aggregation(std::move(what)));
-      if (Status status = made->open(worker, spec); !status.ok()) return status;
-      return made;
-    } catch (const std::bad_alloc&) {
-      return Status(Code::overflow_exhausted, "the process has no memory left for an aggregation");
-    }
+    auto made = Operator::make(worker, spec, Groups(std::move(what)), format());
+    if (!made.ok()) return made.status();
+    return std::unique_ptr<Aggregation>(new Aggregation(std::move(*made)));
   }
 
   /// Adds rows, all or the first ones: `Sent::rows` tells how many, after every outcome. Rows are
   /// read before the call returns. It waits only for room for states; a time limit is for each time
-  /// that there is none. Refused after finish, and at a
-  /// worker that is no sender.
+  /// that there is none. Refused after finish, and at a worker that is no sender.
   Sent add(std::span<const Row> rows, Wait wait = Wait::forever()) {
-    const detail::OperatorPart::Call call(*part_);
-    if (Outcome outcome = check_adding(); outcome != Outcome::done) return {0, outcome};
-    Sent sent{0, Outcome::done};
-    while (sent.rows < rows.size() && sent.outcome == Outcome::done) {
-      const size_t before = sent.rows;
-      sent.outcome = add_some(rows, sent.rows);
-      if (sent.outcome == Outcome::would_wait) {
-        const auto attempt = [&] {
-          const Outcome outcome = add_some(rows, sent.rows);
-          return sent.rows > before ? Outcome::done : outcome;
-        };
-        sent.outcome = part_->wait(std::cref(attempt), wait);
-      }
-      since_intake_ += sent.rows - before;
-      if (since_intake_ >= kRowsBetweenIntakes) take_in();
-      if (!part_->is_alive()) sent.outcome = Outcome::failed;
-    }
-    if (sent.outcome == Outcome::failed) sent.outcome = failed();
-    return sent;
+    return operator_->add(rows, wait);
   }
 
   /// This worker adds no more rows: sends what it still has. Repeat it until it is done.
-  Outcome finish(Wait wait = Wait::forever()) {
-    const detail::OperatorPart::Call call(*part_);
-    if (!part_->is_alive()) return failed();
-    if (has_finished_ || !sends_) {
-      has_finished_ = true;
-      return Outcome::done;
-    }
-    has_begun_to_finish_ = true;
-    const auto attempt = [this] {
-      const Outcome flushed = before_->flush();
-      if (flushed != Outcome::done && flushed != Outcome::stopped) return flushed;
-      before_->clear();  // nothing is sent any more once finish has begun
-      return sender_.finish(Wait::none());
-    };
-    const Outcome outcome = part_->wait(attempt, wait);
-    if (outcome == Outcome::failed) return failed();
-    has_finished_ = outcome == Outcome::done;
-    return outcome;
-  }
+  Outcome finish(Wait wait = Wait::forever()) { return operator_->finish(wait); }
 
   /// The next groups, some thousand of them: when all senders have finished, it merges what has
   /// come. `groups` is valid until the next call. end_of_stream: there are no more, or stop() was
   /// called, or this worker is no receiver. Refused before finish is done.
   Outcome next(std::span<const Group>& groups, Wait wait = Wait::forever()) {
-    const detail::OperatorPart::Call call(*part_);
+    const Outcome outcome = operator_->next(wait);
     groups = {};
-    if (!part_->is_alive()) return failed();
-    if (!has_finished_) {
-      return part_->refuse(Status(Code::wrong_state,
-                                  "an aggregation hands out no group before "
-                                  "its finish is done")
-                               .of_stage(stage_));
-    }
-    if (has_stopped_) return Outcome::end_of_stream;
-    const bool is_limited = !wait.is_none() && !wait.is_forever();
-    const uint64_t begin = is_limited ? part_->now_ns() : 0;
-    Outcome outcome = wait_for_all(wait);
-    if (outcome == Outcome::done) {
-      outcome = guarded([&] {
-        return after_->next(groups, [&] {
-          return is_limited &&
-                 part_->now_ns() - begin >= static_cast<uint64_t>(wait.limit().count());
-        });
-      });
-    }
-    has_ended_ = outcome == Outcome::end_of_stream;
-    return outcome == Outcome::failed ? failed() : outcome;
+    if (outcome == Outcome::done) groups = {operator_->table().groups(), operator_->table().size()};
+    return outcome;
   }
 
   /// This worker needs no more groups (LIMIT): senders drop what is for it, and the query goes on.
   /// What it has to add it still adds. Blocks: never.
-  Outcome stop() {
-    if (!part_->is_alive()) return failed();
-    has_stopped_ = true;
-    after_->clear();
-    return part_->stop(0);
-  }
+  Outcome stop() { return operator_->stop(); }
 
   /// Why the last call that answered failed did; ok if none did.
-  const Status& status() const noexcept { return part_->status(); }
+  const Status& status() const noexcept { return operator_->status(); }
 
-  AggregationMetrics metrics() const noexcept {
-    AggregationMetrics told;
-    told.rows = before_->rows();
-    told.rows_passed = before_->rows_passed();
-    told.states_sent = before_->states();
-    told.states_received = after_->states();
-    told.groups = after_->groups();
-    told.table_states = before_->rule().states();
-    told.most_table_states = before_->rule().most_used();
-    told.partitions_split = after_->splits();
-    told.spilled_bytes = part_->spilled_bytes();
-    told.peak_bytes = part_->peak_bytes();
-    return told;
-  }
+  AggregationMetrics metrics() const noexcept { return operator_->metrics(); }
 
  private:
-  // Between two looks at the clock, and whether the query is alive.
-  static constexpr size_t kRowsAtOnce = 1024;
-  // Between two looks at what has come, while there is room.
-  static constexpr size_t kRowsBetweenIntakes = 2048;
+  explicit Aggregation(std::unique_ptr<Operator> made) : operator_(std::move(made)) {}
 
-  explicit Aggregation(What what) : what_(std::move(what)) {}
-
-  static bool is_size_of_table(uint32_t states) noexcept {
-    const bool is_power_of_two = (states & (states - 1)) == 0;
-    return states == 0 || (is_power_of_two && states >= detail::TableRule::kLeastStates &&
-                           states <= Table::kMostStates);
-  }
   static std::string format() {
     return "aggregation: key of " + std::to_string(sizeof(Key)) + " bytes, state of " +
            std::to_string(sizeof(State)) + ", together " + std::to_string(sizeof(Group));
   }
-  Status open(Worker& worker, const AggregationSpec& spec) {
-    std::vector<detail::OperatorPart::Stage> stages;
-    stages.push_back(
-        {{spec.query, spec.stage, sizeof(Group), spec.senders, spec.receivers, format()},
-         [this](Batch& batch) { return take(batch); }});
-    auto made =
-        detail::OperatorPart::make(worker, "an aggregation", reserve_bytes(), std::move(stages));
-    if (!made.ok()) return made.status();
-    part_ = std::move(*made);
-    stage_ = spec.stage;
-    has_ended_ = part_->has_ended(0);  // this worker receives nothing
-    after_.emplace(*part_, what_);
-    before_.emplace(*part_, what_, most_table_states(), spec.table_states);
-    const Result<RowSender<Group>> sender = part_->shuffle(0).template sender<Group>();
-    sends_ = sender.ok();
-    if (!sends_) return Status::Ok();
-    sender_ = *sender;
-    before_->use(*sender);
-    return Status::Ok();
-  }
 
-  /// A table takes at most half of this worker's share of the memory: the rest is for what arrives.
-  uint32_t most_table_states() const noexcept {
-    uint64_t states = detail::TableRule::kLeastStates;
-    while (2 * states <= Table::kMostStates && Table::bytes(2 * states) <= part_->fair_bytes() / 2)
-      states *= 2;
-    return static_cast<uint32_t>(states);
-  }
+  std::unique_ptr<Operator> operator_;
+};
 
-  Outcome check_adding() {
-    if (!part_->is_alive()) return failed();
-    if (sends_ && !has_begun_to_finish_) return Outcome::done;
-    return part_->refuse(
-        Status(Code::wrong_state, sends_ ? "rows are added to an aggregation after finish"
-                                         : "rows are added to an aggregation at a worker that is "
-                                           "none of its senders")
-            .of_stage(stage_));
-  }
+// --- of a schema
 
-  bool take(Batch& batch) {
-    const uint64_t begin = part_->now_ns();
-    if (!after_->take(batch)) return false;
-    before_->rule().taken(batch.row_count(), part_->now_ns() - begin);
-    return true;
-  }
-  void take_in() {
-    since_intake_ = 0;
-    (void)part_->take_in();
-  }
+/// What is computed of a group. All but count_rows pass over nulls.
+enum class AggregateFunction : uint8_t {
+  count_rows = 0,
+  count = 1,  ///< rows in which the column is not null
+  sum = 2,    ///< of integers and decimals, in 128 bits; of floats, in the order of arrival
+  min = 3,    ///< NaN is the largest; strings and bytes compare byte by byte, without signs
+  max = 4,
+  any = 5,  ///< the value of any row
+};
 
-  /// Adds the next rows, and counts them in `added`; it waits for nothing.
-  Outcome add_some(std::span<const Row> rows, size_t& added) {
+/// A function of a group's rows.
+struct Aggregate {
+  AggregateFunction function = AggregateFunction::count_rows;
+  uint32_t column = 0;  ///< of the rows; of no use to count_rows
+  /// The column that it becomes. By default: LONG for both counts and for sums of integers,
+  /// DECIMAL_38 of the same scale for those of decimals, DOUBLE for those of floats, else the
+  /// column that it is of. A count or a sum of integers or decimals may become any integer or
+  /// decimal of the same scale; a value that does not fit it fails the query. All but counts may be
+  /// null if their column may, or if there is no key.
+  std::optional<Column> result{};
+};
+
+/// What to group, known only at run time.
+struct Grouping {
+  Schema rows;
+  /// Columns of the rows. Nulls are one group, and so are all NaN; -0.0 is 0.0, and comes out so.
+  /// Without keys there is one group, also if there is no row; it comes out at the first receiver.
+  std::vector<uint32_t> keys;
+  std::vector<Aggregate> aggregates;
+};
+
+/// Rows of a schema, one after the other: of its width, or each with its length of 4 bytes in
+/// front, as in a Batch.
+struct PackedRows {
+  std::span<const std::byte> bytes;
+  size_t count = 0;
+};
+
+/// Groups rows of a schema by key, as Aggregation does rows of a type: the same algorithm, answers
+/// and rules, of which this says only what differs. Workers whose schema, keys or functions differ
+/// fail by stage_mismatch.
+///
+/// The group of a key comes out at partition(hash, receivers). The hash of an integer, a boolean or
+/// a decimal of up to 18 digits is FinalizerHash of it as a signed number of 64 bits; of a string
+/// or bytes hash_bytes; with several keys h = FinalizerHash(h + 0x9e3779b97f4a7c15) + the hash of
+/// the next.
+///
+/// Threads: those of the worker. Owns: its stage, its memory and what it has spilled, until
+/// destruction, which comes before the query is ended.
+class SchemaAggregation {
+ public:
+  ~SchemaAggregation();
+  SchemaAggregation(const SchemaAggregation&) = delete;
+  SchemaAggregation& operator=(const SchemaAggregation&) = delete;
+
+  /// Blocks: never. Errors: those of Aggregation::make; invalid_argument also for keys and
+  /// functions that the schema has not, which it names.
+  static Result<std::unique_ptr<SchemaAggregation>> make(Worker& worker,
+                                                         const AggregationSpec& spec,
+                                                         const Grouping& grouping);
+
+  /// The columns of groups: the keys, then the functions, in the order of the Grouping.
+  const Schema& results() const noexcept;
+
+  /// How many rows were added: the first ones, and where they end.
+  struct [[nodiscard]] Added {
+    size_t rows = 0;
+    size_t bytes = 0;
     Outcome outcome = Outcome::done;
-    added += before_->add(rows.subspan(added, std::min(kRowsAtOnce, rows.size() - added)), outcome);
-    return outcome;
-  }
+  };
+  /// Adds rows, which lie as in PackedRows; those of a batch may be given where they lie. Go on
+  /// with rows.subspan(added.bytes). Bytes that are no row of the schema are refused with
+  /// invalid_argument, after the rows before.
+  Added add(std::span<const std::byte> rows, Wait wait = Wait::forever());
 
-  Outcome wait_for_all(Wait wait) {
-    if (part_->has_ended(0)) return Outcome::done;
-    return part_->wait(
-        [this] {
-          if (!part_->is_alive()) return Outcome::failed;
-          return part_->has_ended(0) ? Outcome::done : Outcome::would_wait;
-        },
-        wait);
-  }
+  Outcome finish(Wait wait = Wait::forever());
 
-  template <typename Do>
-  Outcome guarded(const Do& something) {
-    try {
-      return something();
-    } catch (const std::bad_alloc&) {
-      return part_->fail(
-          Status(Code::overflow_exhausted, "no memory left for the groups of an aggregation"));
-    }
-  }
+  /// The next groups, as many as fit 64 KiB, and at least one; valid until the next call.
+  Outcome next(PackedRows& groups, Wait wait = Wait::forever());
 
-  /// Why, the sender knows, unless the operator does. What is of no use any more is let go.
-  Outcome failed() {
-    if (!part_->is_alive()) {
-      before_->clear();
-      after_->clear();
-    } else if (sends_ && !sender_.status().ok()) {
-      return part_->refuse(sender_.status());
-    }
-    return Outcome::failed;
-  }
+  Outcome stop();
 
-  const What what_;
-  std::unique_ptr<detail::OperatorPart> part_;
-  std::optional<After> after_;
-  std::optional<Before> before_;
-  ShuffleSender sender_;
-  uint32_t stage_ = 0;
-  bool sends_ = false;
-  bool has_begun_to_finish_ = false;
-  bool has_finished_ = false;
-  bool has_stopped_ = false;
-  bool has_ended_ = false;  // all groups were handed out
-  size_t since_intake_ = 0;
+  const Status& status() const noexcept;
+  AggregationMetrics metrics() const noexcept;
+
+ private:
+  class Running;
+  explicit SchemaAggregation(std::unique_ptr<Running> running);
+
+  std::unique_ptr<Running> running_;
 };
 
 }  // namespace faro

@@ -13,8 +13,9 @@
  * Its calls do what the C++ headers say: a session is a node's membership in a cluster
  * (faro/session.h), a worker one thread that runs query plans, a shuffle one shuffle operator of
  * one query at one worker (faro/shuffle.h), with a sending side (faro/sender.h), a receiving side
- * (faro/receiver.h) and batches of received rows (faro/batch.h). Apart from all of that, an
- * endpoint has channels of frames between two peers (faro/endpoint.h).
+ * (faro/receiver.h) and batches of received rows (faro/batch.h). An aggregation is an operator over
+ * a shuffle (faro/aggregate.h). Apart from all of that, an endpoint has channels of frames between
+ * two peers (faro/endpoint.h).
  *
  * Versions. FARO_ABI_VERSION counts the releases that added something. Functions, constants and
  * fields are only added, at the end of structs, and never change meaning: a program works with
@@ -25,8 +26,8 @@
  * FARO_ABI_VERSION to `version`. Of a struct that it reads, fields behind `size` count as zero, the
  * default, and fields that it does not know have to be zero; `version` is not looked at. Only
  * values that will never grow, or whose distance is told, are without these two: faro_query_id,
- * faro_ring_traffic, faro_sent_metrics, faro_received_metrics, faro_cursor, faro_ring,
- * faro_channel_id, faro_channel_event and faro_channel_claim.
+ * faro_ring_traffic, faro_sent_metrics, faro_received_metrics, faro_cursor, faro_ring, faro_column,
+ * faro_aggregate, faro_channel_id, faro_channel_event and faro_channel_claim.
  *
  * Errors. Calls that may wait for rows or for room answer a faro_outcome, others a faro_code,
  * FARO_CODE_OK for success. After FARO_OUTCOME_FAILED and after every other code, faro_last_error
@@ -918,6 +919,130 @@ typedef struct faro_rings {
 } faro_rings;
 /* Describes the worker's rings. Threads: those of the worker. */
 faro_code faro_worker_rings(faro_worker* worker, faro_rings* rings);
+
+/* --- Aggregation of rows of a schema, as faro::SchemaAggregation (faro/aggregate.h)
+ *
+ * Threads: those of its worker. Destroy it before its query is ended and its session destroyed. */
+
+typedef struct faro_aggregation faro_aggregation;
+
+/* What faro::ColumnType says. */
+enum faro_column_types {
+  FARO_COLUMN_BOOLEAN = 0,
+  FARO_COLUMN_INT8 = 1,
+  FARO_COLUMN_INT16 = 2,
+  FARO_COLUMN_INT32 = 3,
+  FARO_COLUMN_INT64 = 4,
+  FARO_COLUMN_FLOAT32 = 5,
+  FARO_COLUMN_FLOAT64 = 6,
+  FARO_COLUMN_DECIMAL_18 = 7, /* the unscaled value in 8 bytes */
+  FARO_COLUMN_DECIMAL_38 = 8, /* the unscaled value in 16 bytes */
+  FARO_COLUMN_STRING = 9,
+  FARO_COLUMN_BYTES = 10
+};
+/* A column of a schema. Rows of it lie as faro::Schema says (faro/columns.h). */
+typedef struct faro_column {
+  int32_t type;       /* FARO_COLUMN_... */
+  int32_t nullable;   /* 1: it may hold null instead, else 0 */
+  uint32_t scale;     /* of decimals: digits after the decimal point */
+  uint32_t precision; /* of decimals: most digits; 0: as many as the type has */
+} faro_column;
+
+/* What faro::AggregateFunction says. */
+enum faro_functions {
+  FARO_FUNCTION_COUNT_ROWS = 0,
+  FARO_FUNCTION_COUNT = 1, /* rows in which the column is not null */
+  FARO_FUNCTION_SUM = 2,
+  FARO_FUNCTION_MIN = 3,
+  FARO_FUNCTION_MAX = 4,
+  FARO_FUNCTION_ANY = 5
+};
+/* A function of a group's rows. */
+typedef struct faro_aggregate {
+  int32_t function;   /* FARO_FUNCTION_... */
+  uint32_t column;    /* of the rows; of no use to FARO_FUNCTION_COUNT_ROWS */
+  int32_t has_result; /* 1: `result` is the column that it becomes; 0: the usual one */
+  int32_t reserved;
+  faro_column result;
+} faro_aggregate;
+
+/* What to group; every worker that takes part makes the same, in any order, at any time. */
+typedef struct faro_aggregation_spec {
+  uint32_t size;
+  uint32_t version;
+  faro_query_id query;
+  const uint32_t* senders;   /* as of faro_shuffle_spec */
+  const uint32_t* receivers; /* as well */
+  const faro_column* columns;
+  const uint32_t* keys; /* columns, by their number; none: all rows are one group */
+  const faro_aggregate* aggregates;
+  uint32_t stage; /* it takes this one, as a shuffle does */
+  uint32_t sender_count;
+  uint32_t receiver_count;
+  uint32_t column_count;
+  uint32_t key_count;
+  uint32_t aggregate_count;
+} faro_aggregation_spec;
+/* Makes an aggregation. Blocks: never. Errors: as faro::SchemaAggregation::make. */
+faro_code faro_worker_make_aggregation(faro_worker* worker, const faro_aggregation_spec* spec,
+                                       faro_aggregation** aggregation);
+
+/* The columns of groups: the keys, then the functions. Valid until the handle is destroyed. */
+typedef struct faro_aggregation_info {
+  uint32_t size;
+  uint32_t version;
+  const faro_column* columns;
+  uint32_t column_count;
+  uint32_t row_bytes; /* width of every group; 0: each has its length of 4 bytes in front */
+} faro_aggregation_info;
+faro_code faro_aggregation_describe(const faro_aggregation* aggregation,
+                                    faro_aggregation_info* info);
+
+/* What was added: the first rows, and where they end. */
+typedef struct faro_added {
+  uint32_t size;
+  uint32_t version;
+  uint64_t rows;
+  uint64_t bytes;
+} faro_added;
+/* Adds rows, which lie one behind the other: of the width of the schema, or each with its length of
+ * 4 bytes in front, as in a batch. `added` is set after every outcome. Answers done, would_wait,
+ * holding, stopped, deadline, failed. */
+faro_outcome faro_aggregation_add(faro_aggregation* aggregation, const void* rows, size_t bytes,
+                                  int64_t wait_ns, faro_added* added);
+/* This worker adds no more rows. Repeat it until it is done. */
+faro_outcome faro_aggregation_finish(faro_aggregation* aggregation, int64_t wait_ns);
+/* The next groups, which lie as rows that are added do, of the columns that
+ * faro_aggregation_describe tells; valid until the next call. Of `groups`, `sender` means nothing.
+ * Answers done, end_of_stream (there are no more, or none for this worker), would_wait, holding,
+ * deadline, failed. */
+faro_outcome faro_aggregation_next(faro_aggregation* aggregation, int64_t wait_ns,
+                                   faro_rows* groups);
+/* This worker needs no more groups. */
+faro_outcome faro_aggregation_stop(faro_aggregation* aggregation);
+/* Answers why the last call of this aggregation that failed did; FARO_CODE_OK if none did. */
+faro_code faro_aggregation_status(const faro_aggregation* aggregation);
+
+/* What faro::AggregationMetrics says. */
+typedef struct faro_aggregation_metrics {
+  uint32_t size;
+  uint32_t version;
+  uint64_t rows;
+  uint64_t rows_passed;
+  uint64_t states_sent;
+  uint64_t states_received;
+  uint64_t groups;
+  uint64_t table_states;
+  uint64_t most_table_states;
+  uint64_t partitions_split;
+  uint64_t spilled_bytes;
+  uint64_t peak_bytes;
+} faro_aggregation_metrics;
+faro_code faro_aggregation_read_metrics(const faro_aggregation* aggregation,
+                                        faro_aggregation_metrics* metrics);
+/* Destroys the handle. Before all groups were handed out, and without faro_aggregation_stop, the
+ * query fails. */
+void faro_aggregation_destroy(faro_aggregation* aggregation);
 
 /* --- Endpoint: channels of frames between two peers, as faro/endpoint.h
  *

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,9 +27,12 @@ namespace faro::detail {
 /// that is mixed anew.
 ///
 /// Threads: those of the worker.
-template <typename What, typename Group>
+template <typename Groups>
 class GroupMerge {
  public:
+  using Table = GroupTable<Groups>;
+  using Record = typename Groups::Record;
+
   static constexpr uint32_t kBits = 6;       // 64 partitions: their open ends stay in L1
   static constexpr uint32_t kSplitBits = 4;  // of a partition that is split
   static constexpr uint64_t kLeastStates = 4096;
@@ -41,13 +43,15 @@ class GroupMerge {
   static constexpr size_t kMostLevels = 16;
 
   /// What it takes at least: open partitions of two levels, a block that is read, a table.
-  static constexpr uint64_t least_bytes() noexcept {
-    return PartitionStore::least_bytes(kBits, sizeof(Group)) +
-           PartitionStore::least_bytes(kSplitBits, sizeof(Group)) +
-           PartitionReader::least_bytes(sizeof(Group)) + GroupTable<Group>::bytes(kLeastStates);
+  static constexpr uint64_t least_bytes(const Groups& groups) noexcept {
+    return PartitionStore::least_bytes(kBits, groups.width()) +
+           PartitionStore::least_bytes(kSplitBits, groups.width()) +
+           PartitionReader::least_bytes(groups.width()) + Table::bytes(groups, kLeastStates) +
+           Groups::Heap::kLeastBytes;
   }
 
-  GroupMerge(OperatorPart& part, const What& what) : part_(part), what_(what), table_(part) {
+  GroupMerge(OperatorPart& part, const Groups& groups)
+      : part_(part), kind_(groups), table_(part, groups) {
     add_level(kBits);
   }
 
@@ -56,20 +60,13 @@ class GroupMerge {
   uint64_t groups() const noexcept { return groups_; }
 
   /// Keeps the states of a batch. False: the operator has failed, or was cleared. The bytes are a
-  /// peer's: each state is copied before it is looked at.
+  /// peer's: what says how long a record is, is copied before it is looked at.
   bool take(const Batch& batch) {
     if (levels_.empty()) return false;
-    const std::span<const Group> all = batch.rows<Group>();
-    PartitionStore& store = levels_.front()->store;
-    const uint64_t number = levels_.front()->number;
-    for (const Group& each : all) {
-      Group state;
-      std::memcpy(static_cast<void*>(&state), &each, sizeof state);
-      const uint64_t mixed = mix(hash_of_key(what_, state.key), number);
-      if (!store.append(local_partition(mixed, kBits), state)) [[unlikely]]
-        return false;
-    }
-    states_ += all.size();
+    Level& level = *levels_.front();
+    const auto keep = [&](const Record& record) { return append(level, kBits, record); };
+    if (!kind_.each_received(batch, part_, keep)) return false;
+    states_ += batch.row_count();
     return true;
   }
 
@@ -82,11 +79,14 @@ class GroupMerge {
     levels_.clear();
   }
 
-  /// Merges on, until there are the groups of one partition, which are valid until the next call,
-  /// or there are none left (end_of_stream), or `is_over` says so (deadline). It is asked, and so
-  /// is whether the query is alive, after some thousand states.
+  /// The groups of the partition that next() has merged last, until it is called again.
+  const Table& table() const noexcept { return table_; }
+
+  /// Merges on, until table() has the groups of one partition, or there are none left
+  /// (end_of_stream), or `is_over` says so (deadline). It is asked, and so is whether the query is
+  /// alive, after some thousand states.
   template <typename IsOver>
-  Outcome next(std::span<const Group>& groups, IsOver is_over) {
+  Outcome next(IsOver is_over) {
     if (has_handed_out_) table_.clear();
     has_handed_out_ = false;
     while (!levels_.empty()) {
@@ -101,8 +101,7 @@ class GroupMerge {
       if (outcome == Outcome::end_of_stream) {
         end(level);
         if (table_.size() == 0) continue;
-        groups = table_.groups();
-        groups_ += groups.size();
+        groups_ += table_.size();
         has_handed_out_ = true;
         return Outcome::done;
       }
@@ -131,8 +130,11 @@ class GroupMerge {
     levels_.push_back(std::make_unique<Level>(part_, bits, number_of_level(part_.number(), depth)));
   }
 
-  uint64_t mixed(const Group& group, const Level& level) const noexcept {
-    return mix(hash_of_key(what_, group.key), level.number);
+  uint64_t mixed(const Record& record, const Level& level) const noexcept {
+    return mix(kind_.hash(kind_.key_of(record)), level.number);
+  }
+  bool append(Level& level, uint32_t bits, const Record& record) {
+    return kind_.append(level.store, local_partition(mixed(record, level), bits), record);
   }
 
   /// False: the partition is empty.
@@ -161,45 +163,59 @@ class GroupMerge {
       if (outcome != Outcome::done) return outcome;
       run_ = bytes;
     }
-    const size_t count = std::min(run_.size() / sizeof(Group), kAtOnce);
-    for (size_t i = 0; i < count; ++i) {
-      Group state;
-      std::memcpy(static_cast<void*>(&state), run_.data() + i * sizeof(Group), sizeof state);
-      if (!(sub_ != nullptr ? pass_down(state) : merge(level, state))) return Outcome::failed;
+    for (size_t i = 0; i < kAtOnce && !run_.empty(); ++i) {
+      const Record record = kind_.first_of(run_);
+      if (!(sub_ != nullptr ? pass_down(record) : merge(level, record))) return Outcome::failed;
+      run_ = run_.subspan(kind_.bytes(record));
     }
-    run_ = run_.subspan(count * sizeof(Group));
     return Outcome::done;
   }
 
-  bool merge(Level& level, const Group& state) {
-    const uint64_t hash = mixed(state, level);
+  bool merge(Level& level, const Record& record) {
+    if (!table_.has_heap_for(record)) [[unlikely]] {
+      if (!make_heap(record)) return false;
+      if (sub_ != nullptr) return pass_down(record);
+    }
+    const auto key = kind_.key_of(record);
+    const uint64_t hash = mix(kind_.hash(key), level.number);
     uint64_t place = 0;
     if (table_.capacity() > 0) {
-      if (Group* const known = table_.view().find(state.key, hash, place)) {
-        what_.merge(known->state, state.state);
+      if (auto* const known = table_.view().find(key, hash, place)) {
+        table_.merge(known, record);
         return true;
       }
     }
     if (table_.size() == table_.capacity()) [[unlikely]] {
       if (!make_room(level)) return false;
-      if (sub_ != nullptr) return pass_down(state);
-      (void)table_.view().find(state.key, hash, place);
+      if (sub_ != nullptr) return pass_down(record);
+      (void)table_.view().find(key, hash, place);
     }
-    table_.add(state.key, place)->state = state.state;
+    table_.add(record, place);
     return true;
   }
 
   /// The table is full: it grows while it stays in the cache; else the partition is split.
   bool make_room(Level& level) {
-    using From = typename GroupTable<Group>::From;
+    using From = typename Table::From;
     const uint64_t states = std::max(kLeastStates, 2 * table_.capacity());
     const bool is_last = levels_.size() == kMostLevels;
-    const auto mixed_of = [&](const Group& group) { return mixed(group, level); };
+    const auto mixed_of = [&](const auto& record) { return mixed(record, level); };
     const bool fits =
-        states == kLeastStates || is_last || GroupTable<Group>::bytes(states) <= kCacheBytes;
+        states == kLeastStates || is_last || Table::bytes(kind_, states) <= kCacheBytes;
     if (fits && table_.resize(states, From::spilled, mixed_of)) return true;
+    return split_or_fail();
+  }
+  /// So does its heap; a single group may have more than that.
+  bool make_heap(const Record& record) {
+    using From = typename Table::From;
+    const bool is_all = levels_.size() == kMostLevels || table_.size() <= 1;
+    if (table_.make_heap_for(record, From::spilled, is_all ? UINT64_MAX : kCacheBytes)) return true;
+    return split_or_fail();
+  }
+  bool split_or_fail() {
+    const bool is_last = levels_.size() == kMostLevels;
     if (!part_.is_alive()) return false;
-    if (is_last || table_.capacity() == 0) {
+    if (is_last || table_.size() == 0) {
       (void)part_.fail(Status(Code::overflow_exhausted,
                               "an aggregation has no memory for the table of one partition"));
       return false;
@@ -213,19 +229,17 @@ class GroupMerge {
     split_ = std::make_unique<Level>(part_, kSplitBits, number_of_level(part_.number(), depth));
     sub_ = split_.get();
     ++splits_;
-    for (const Group& group : table_.groups()) {
-      if (!pass_down(group)) return false;
+    for (uint64_t i = 0; i < table_.size(); ++i) {
+      if (!pass_down(table_.record(i))) return false;
     }
     table_.let_go();
     return true;
   }
-  bool pass_down(const Group& state) {
-    return sub_->store.append(local_partition(mixed(state, *sub_), kSplitBits), state);
-  }
+  bool pass_down(const Record& record) { return append(*sub_, kSplitBits, record); }
 
   OperatorPart& part_;
-  const What& what_;
-  GroupTable<Group> table_;
+  const Groups& kind_;
+  Table table_;
   std::vector<std::unique_ptr<Level>> levels_;
   std::unique_ptr<Level> split_;  // where the partition that is read goes, until it has gone
   Level* sub_ = nullptr;          // it, or null

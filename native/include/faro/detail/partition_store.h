@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "faro/detail/operator_part.h"
@@ -16,7 +17,7 @@
 
 namespace faro::detail {
 
-/// Rows of trivially copyable types in 2^bits partitions, in blocks that grow with their partition.
+/// Rows of any width in 2^bits partitions, in blocks that grow with their partition.
 /// Where there is no memory for a block the largest partition of the operator is spilled. An
 /// operator may have several stores.
 ///
@@ -49,6 +50,16 @@ class PartitionStore {
     std::memcpy(cursor.at, &row, sizeof(Row));
     cursor.at += sizeof(Row);
     return true;
+  }
+
+  /// Where a row of as many bytes goes, which the caller writes there at once. Null: there was no
+  /// room, and the operator has failed.
+  std::byte* place(uint32_t partition, size_t bytes) {
+    Cursor& cursor = cursors_[partition];
+    if (static_cast<size_t>(cursor.end - cursor.at) < bytes) [[unlikely]] {
+      if (!make_room(partition, bytes)) return nullptr;
+    }
+    return std::exchange(cursor.at, cursor.at + bytes);
   }
 
   uint32_t bits() const noexcept { return bits_; }

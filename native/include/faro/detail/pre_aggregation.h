@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 
@@ -25,23 +24,28 @@ namespace faro::detail {
 /// receiver of its key; so are rows that pass it, as states of one row.
 ///
 /// Threads: those of the worker.
-template <typename What, typename Group>
+template <typename Groups>
 class PreAggregation {
  public:
-  using Row = typename What::Row;
-  using Key = typename What::Key;
+  using Table = GroupTable<Groups>;
+  using Group = typename Groups::Group;
+  using Row = typename Groups::Row;
+  using Key = typename Groups::Key;
+  using Sender = typename Groups::Sender;
 
-  PreAggregation(OperatorPart& part, const What& what, uint32_t most_states,
-                 std::optional<uint32_t> fixed)
+  /// `most_heap_bytes`: of the table's heap.
+  PreAggregation(OperatorPart& part, const Groups& groups, uint32_t most_states,
+                 uint64_t most_heap_bytes, std::optional<uint32_t> fixed)
       : part_(part),
-        what_(what),
+        kind_(groups),
         number_(part.number()),
-        table_(part),
+        most_heap_bytes_(most_heap_bytes),
+        table_(part, groups),
         rule_(most_states, fixed),
         is_adaptive_(!fixed) {}
 
   /// By which it sends.
-  void use(const RowSender<Group>& sender) noexcept { sender_ = sender; }
+  void use(const Sender& sender) noexcept { sender_ = sender; }
 
   /// Adds the first of these rows, as many as there is room for, without waiting. `outcome`: done
   /// if there may be room for more at once; else why a state was not sent.
@@ -54,7 +58,13 @@ class PreAggregation {
       return 0;
     }
     const size_t added = update(rows);
-    if (added < rows.size()) full();
+    if (added == rows.size()) return added;
+    if (table_.has_heap_for(rows[added])) {
+      full();
+    } else if (!make_heap_for(rows[added])) {
+      if (table_.size() == 0) return pass_one(rows.subspan(added), outcome);
+      is_sending_ = true;
+    }
     return added;
   }
 
@@ -89,14 +99,28 @@ class PreAggregation {
   // States that are sent between two looks at the clock.
   static constexpr size_t kAtOnce = 1024;
 
-  uint64_t mixed(const Group& group) const noexcept {
-    return mix(hash_of_key(what_, group.key), number_);
+  uint64_t mixed(const Key& key) const noexcept { return mix(kind_.hash(key), number_); }
+  auto mixed_of_record() const noexcept {
+    return [this](const auto& record) { return mixed(kind_.key_of(record)); };
+  }
+
+  /// Room in the heap of the table for one more row, or more rows. Least heaps are of the reserve.
+  bool make_heap_for(const auto& rows) {
+    using From = typename Table::From;
+    return table_.make_heap_for(rows, From::spilled, Groups::Heap::kLeastBytes) ||
+           table_.make_heap_for(rows, From::left, most_heap_bytes_);
+  }
+  /// The first of these rows passes the table, which is empty, and has no room for it.
+  size_t pass_one(std::span<const Row> rows, Outcome& outcome) {
+    const size_t added = pass(rows.first(1), outcome);
+    rows_ += added;
+    return added;
   }
 
   /// A table of another size than before, which is empty, or grows. False: the operator has failed.
   bool use_table() {
-    using From = typename GroupTable<Group>::From;
-    const auto mixed_of = [this](const Group& group) { return mixed(group); };
+    using From = typename Table::From;
+    const auto mixed_of = mixed_of_record();
     while (!table_.resize(rule_.states(), From::left, mixed_of)) {
       if (rule_.states() > TableRule::kLeastStates) {
         (void)rule_.could_not_grow();
@@ -137,33 +161,33 @@ class PreAggregation {
     const auto table = table_.view();
     const uint64_t number = number_;
     for (size_t i = 0; i < count; ++i) {
-      const Key key = what_.key(rows[i]);
-      if (!update_one(table, rows[i], key, mix(hash_of_key(what_, key), number))) return i;
+      const Key& key = kind_.key(rows[i]);
+      if (!update_one(table, rows[i], key, mix(kind_.hash(key), number))) return i;
     }
     return count;
   }
   size_t update_many(const Row* rows, size_t count) {
     uint64_t hashes[kTogether];
     for (size_t i = 0; i < count; ++i) {
-      hashes[i] = mix(hash_of_key(what_, what_.key(rows[i])), number_);
+      hashes[i] = mixed(kind_.key(rows[i]));
       table_.prefetch(hashes[i]);
     }
     for (size_t i = 0; i < count; ++i) table_.prefetch_group(hashes[i]);
     const auto table = table_.view();
     for (size_t i = 0; i < count; ++i) {
-      if (!update_one(table, rows[i], what_.key(rows[i]), hashes[i])) return i;
+      if (!update_one(table, rows[i], kind_.key(rows[i]), hashes[i])) return i;
     }
     return count;
   }
-  bool update_one(const typename GroupTable<Group>::View& table, const Row& row, const Key& key,
+  bool update_one(const typename Table::View& table, const Row& row, const Key& key,
                   uint64_t mixed) {
+    if (!table_.has_heap_for(row)) [[unlikely]]
+      return false;
     uint64_t place;
-    Group* group = table.find(key, mixed, place);
-    if (group == nullptr) [[unlikely]] {
-      group = table_.add(key, place);
-      if (group == nullptr) return false;
-    }
-    what_.add(group->state, row);
+    Group* const group = table.find(key, mixed, place);
+    if (group == nullptr) [[unlikely]]
+      return table_.add(key, row, place);
+    table_.update(group, row);
     return true;
   }
   void note_filling(uint64_t rows) noexcept {
@@ -192,13 +216,13 @@ class PreAggregation {
   }
 
   Outcome send_table() {
-    const std::span<const Group> groups = table_.groups();
-    while (sent_ < groups.size()) {
-      const std::span<const Group> next = groups.subspan(sent_);
-      const size_t count = std::min(kAtOnce, next.size());
+    while (sent_ < table_.size()) {
+      const size_t count = std::min<size_t>(kAtOnce, table_.size() - sent_);
+      const auto record = [&](size_t i) -> decltype(auto) { return table_.record(sent_ + i); };
       const Sent sent = timed_send(
-          count, [&](size_t i) { return next[i].key; },
-          [&](size_t i, std::byte* to) { std::memcpy(to, &next[i], sizeof(Group)); });
+          count, [&](size_t i) { return kind_.key_of(record(i)); },
+          [&](size_t i) { return kind_.bytes(record(i)); },
+          [&](size_t i, std::byte* to) { kind_.write(record(i), to); });
       sent_ += sent.rows;
       if (sent.outcome != Outcome::done) return sent.outcome;
     }
@@ -222,74 +246,70 @@ class PreAggregation {
   }
   size_t pass(std::span<const Row> rows, Outcome& outcome) {
     const Sent sent = timed_send(
-        rows.size(), [&](size_t i) { return what_.key(rows[i]); },
-        [&](size_t i, std::byte* to) { write_state(rows[i], to); });
+        rows.size(), [&](size_t i) { return kind_.key(rows[i]); },
+        [&](size_t i) { return kind_.row_bytes(rows[i]); },
+        [&](size_t i, std::byte* to) { kind_.write_row(rows[i], to); });
     rows_passed_ += sent.rows;
     outcome = sent.outcome;
     return sent.rows;
-  }
-  void write_state(const Row& row, std::byte* to) const {
-    Group group{what_.key(row), {}};
-    what_.add(group.state, row);
-    std::memcpy(to, &group, sizeof group);
   }
 
   /// Rows of frequent keys are added to a table of the least size, the others pass. Those for which
   /// there is no room are added, too: so either all rows are taken, or none.
   size_t pass_cold(std::span<const Row> rows, Outcome& outcome) {
     if (table_.capacity() != TableRule::kLeastStates) {
-      const auto mixed_of = [this](const Group& group) { return mixed(group); };
-      if (!table_.resize(TableRule::kLeastStates, GroupTable<Group>::From::left, mixed_of))
+      if (!table_.resize(TableRule::kLeastStates, Table::From::left, mixed_of_record()))
         return pass(rows, outcome);
     }
-    if (table_.size() + rows.size() > table_.capacity()) {
+    const bool has_heap = table_.has_heap_for(rows) || make_heap_for(rows);
+    if (!has_heap && table_.size() == 0) return pass(rows, outcome);
+    if (!has_heap || table_.size() + rows.size() > table_.capacity()) {
       is_sending_ = true;
       return 0;
     }
     uint16_t cold[kAtOnce];
     size_t count = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
-      const uint64_t hash = mix(hash_of_key(what_, what_.key(rows[i])), number_);
+      const uint64_t hash = mixed(kind_.key(rows[i]));
       if (hot_.is_hot(hash)) {
-        (void)update_one(table_.view(), rows[i], what_.key(rows[i]), hash);
+        (void)update_one(table_.view(), rows[i], kind_.key(rows[i]), hash);
       } else {
         cold[count++] = static_cast<uint16_t>(i);
       }
     }
     const Sent sent = timed_send(
-        count, [&](size_t i) { return what_.key(rows[cold[i]]); },
-        [&](size_t i, std::byte* to) { write_state(rows[cold[i]], to); });
+        count, [&](size_t i) { return kind_.key(rows[cold[i]]); },
+        [&](size_t i) { return kind_.row_bytes(rows[cold[i]]); },
+        [&](size_t i, std::byte* to) { kind_.write_row(rows[cold[i]], to); });
     rows_passed_ += sent.rows;
     for (size_t i = sent.rows; i < count; ++i) {
       const Row& row = rows[cold[i]];
-      const uint64_t hash = mix(hash_of_key(what_, what_.key(row)), number_);
-      (void)update_one(table_.view(), row, what_.key(row), hash);
+      (void)update_one(table_.view(), row, kind_.key(row), mixed(kind_.key(row)));
     }
     if (sent.outcome != Outcome::would_wait && sent.outcome != Outcome::holding)
       outcome = sent.outcome;
     return rows.size();
   }
   void vote(std::span<const Row> rows, size_t step) noexcept {
-    for (size_t i = 0; i < rows.size(); i += step)
-      hot_.vote(mix(hash_of_key(what_, what_.key(rows[i])), number_));
+    for (size_t i = 0; i < rows.size(); i += step) hot_.vote(mixed(kind_.key(rows[i])));
   }
 
-  template <typename KeyOf, typename Fill>
-  Sent timed_send(size_t count, KeyOf key, Fill fill) {
+  /// Sends `count` records by their key, their bytes, and what writes them.
+  template <typename KeyOf, typename Bytes, typename Fill>
+  Sent timed_send(size_t count, KeyOf key, Bytes bytes, Fill fill) {
     const uint64_t begin = part_.now_ns();
-    const Sent sent = sender_.write_all(
-        count, [this](const Key& each) { return hash_of_key(what_, each); }, key, fill,
-        Wait::none());
+    const Sent sent = kind_.send(sender_, count, key, bytes, fill);
     states_ += sent.rows;
     if (sent.outcome == Outcome::done) rule_.sent(count, part_.now_ns() - begin);
     return sent;
   }
 
   OperatorPart& part_;
-  const What& what_;
+  const Groups& kind_;
   const uint64_t number_;
-  RowSender<Group> sender_;
-  GroupTable<Group> table_;
+  const uint64_t most_heap_bytes_;
+  Sender sender_;
+  Table table_;
   TableRule rule_;
   HotKeys hot_;
   const bool is_adaptive_;

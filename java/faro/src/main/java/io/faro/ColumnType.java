@@ -41,6 +41,11 @@ public enum ColumnType {
     this.bytes = bytes;
   }
 
+  /** The number that native code knows; a test compares the two. */
+  int number() {
+    return ordinal();
+  }
+
   /** The class of a value of this type in an {@code Object[]}. */
   public Class<?> javaType() {
     return javaType;

@@ -16,6 +16,7 @@ final class QueryParts {
   private final long session;
   private final int localIndex;
   private final List<Shuffle> open; // all of the worker
+  private final List<Aggregation> aggregations; // that are open
   private final Parking parking;
   private final ReadyWatch readyWatch;
 
@@ -27,12 +28,14 @@ final class QueryParts {
       long session,
       int localIndex,
       List<Shuffle> open,
+      List<Aggregation> aggregations,
       Parking parking,
       ReadyWatch readyWatch) {
     this.worker = worker;
     this.session = session;
     this.localIndex = localIndex;
     this.open = open;
+    this.aggregations = aggregations;
     this.parking = parking;
     this.readyWatch = readyWatch;
   }
@@ -123,6 +126,11 @@ final class QueryParts {
   private void closeAll(QueryId query, PartFailure failure) {
     if (failure == PartFailure.NONE) {
       return;
+    }
+    for (Aggregation aggregation : List.copyOf(aggregations)) {
+      if (aggregation.spec().query().equals(query)) {
+        aggregation.close();
+      }
     }
     for (Shuffle shuffle : List.copyOf(open)) {
       if (shuffle.spec().query().equals(query)) {

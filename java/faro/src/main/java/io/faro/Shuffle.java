@@ -3,6 +3,7 @@ package io.faro;
 import static io.faro.FaroException.checked;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
@@ -55,6 +56,7 @@ public final class Shuffle implements AutoCloseable {
   }
 
   private final Worker worker;
+  private final List<Shuffle> open; // those of the worker
   private final Owner owner; // of the worker
   private final ShuffleSpec spec;
   private final ShuffleSender sender; // null: this worker is no sender
@@ -62,9 +64,13 @@ public final class Shuffle implements AutoCloseable {
   private long handle; // 0: closed
   private ShuffleMetrics last; // since it is closed
 
-  /** Stands for a shuffle that native code has opened by this spec. */
-  Shuffle(Worker worker, long handle, ShuffleSpec opened) {
+  /**
+   * Stands for a shuffle that native code has opened by this spec, and is in the list of open ones
+   * as long as it is.
+   */
+  Shuffle(Worker worker, long handle, ShuffleSpec opened, List<Shuffle> open) {
     this.worker = worker;
+    this.open = open;
     owner = worker.owner();
     this.handle = handle;
     spec = opened.withSenders(workers(handle, false)).withReceivers(workers(handle, true));
@@ -75,6 +81,7 @@ public final class Shuffle implements AutoCloseable {
     sender = sends ? new ShuffleSender(this, (int) addresses[4], addresses) : null;
     boolean receives = IntStream.of(receivers).anyMatch(number -> number == worker.number());
     receiver = receives ? new ShuffleReceiver(this, addresses[0]) : null;
+    open.add(this);
   }
 
   /** The worker that opened it. */
@@ -197,7 +204,7 @@ public final class Shuffle implements AutoCloseable {
     owner.nextEpoch();
     long closing = handle;
     handle = 0;
-    worker.closed(this);
+    open.remove(this);
     try {
       if (receiver != null) {
         receiver.close();

@@ -46,6 +46,7 @@ public final class Worker {
 
   private final Owner owner;
   private final List<Shuffle> open = new ArrayList<>(); // the owner's
+  private final List<Aggregation> aggregations = new ArrayList<>(); // open ones; the owner's
   private final QueryParts parts;
   private Exchange exchange; // under way; null: none is
 
@@ -67,7 +68,7 @@ public final class Worker {
             () -> clearInterrupt(session, localIndex));
     parking = new Parking(this, localIndex, readyWatch);
     this.readyWatch = readyWatch;
-    parts = new QueryParts(this, session, localIndex, open, parking, readyWatch);
+    parts = new QueryParts(this, session, localIndex, open, aggregations, parking, readyWatch);
   }
 
   /** Number of this worker over the whole cluster. */
@@ -104,14 +105,22 @@ public final class Worker {
             Arrays.stream(spec.groups()).flatMapToInt(Arrays::stream).toArray(),
             Arrays.stream(spec.groups()).mapToInt(group -> group.length).toArray(),
             spec.delivery().number());
-    Shuffle shuffle = new Shuffle(this, FaroException.checked(handle), spec);
-    open.add(shuffle);
-    return shuffle;
+    return new Shuffle(this, FaroException.checked(handle), spec, open);
   }
 
-  /** A shuffle of this worker is closed. */
-  void closed(Shuffle shuffle) {
-    open.remove(shuffle);
+  /**
+   * Makes an aggregation. Never blocks. Every worker that the spec names makes one of an equal
+   * spec, in any order, at any time; one that differs fails the query with
+   * {@link Code#STAGE_MISMATCH}.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming the key or the function that its
+   *     column cannot have, {@link Code#LIMIT_EXCEEDED} if {@code operator.memory_bytes} has no
+   *     reserve left for it, {@link Code#RESOURCE_LIMIT} if this machine has less than that
+   */
+  public Aggregation openAggregation(AggregationSpec spec) {
+    Objects.requireNonNull(spec, "spec");
+    call();
+    return new Aggregation(this, spec, session, localIndex, aggregations);
   }
 
   /**

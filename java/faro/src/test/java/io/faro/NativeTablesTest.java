@@ -64,6 +64,12 @@ class NativeTablesTest {
     for (Delivery delivery : Delivery.values()) {
       java.add("delivery\t" + delivery.number() + "\t" + delivery.name().toLowerCase(Locale.ROOT));
     }
+    for (ColumnType type : ColumnType.values()) {
+      java.add("column\t" + type.number() + "\t" + type.name().toLowerCase(Locale.ROOT));
+    }
+    for (Aggregate.Function function : Aggregate.Function.values()) {
+      java.add("function\t" + function.number() + "\t" + function.name().toLowerCase(Locale.ROOT));
+    }
     new TreeMap<>(NativeLog.LEVELS)
         .forEach((number, level) -> java.add("level\t" + number + "\t" + level.name().toLowerCase(Locale.ROOT)));
     assertEquals(lines(SessionConfig.constants()), java);
