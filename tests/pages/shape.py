@@ -29,7 +29,7 @@ OTHER_HEADERS = {
     "c.h", "cancellation.h", "config.h", "hash.h", "log.h", "metrics.h", "outcome.h", "query.h", "status.h", "wait.h",
 }
 # What is counted by itself, by header.
-APART = {"endpoint.h": "channel_functions", "nodes.h": "node_functions", "aggregate.h": "operator_functions"}
+APART = {"endpoint.h": "channel_functions", "nodes.h": "node_functions", "aggregate.h": "operator_functions", "join.h": "operator_functions"}
 SENDING = re.compile(r"(try_)?(send|broadcast|multicast|claim|write|put|push)(_\w+)?")
 TYPES = ("class", "struct", "union", "interface", "enum")
 CTAGS = (

@@ -17,6 +17,7 @@
 #include "faro/detail/operator_hash.h"
 #include "faro/detail/operator_part.h"
 #include "faro/detail/partition_store.h"
+#include "faro/detail/partitioning.h"
 #include "faro/outcome.h"
 
 #pragma GCC visibility push(default)
@@ -31,24 +32,17 @@ namespace faro::detail {
 template <typename What, typename Group>
 class GroupMerge {
  public:
-  static constexpr uint32_t kBits = 6;       // 64 partitions: their open ends stay in L1
-  static constexpr uint32_t kSplitBits = 4;  // of a partition that is split
   static constexpr uint64_t kLeastStates = 4096;
-  /// A table up to this size is merged in the second-level cache, more or less.
-  static constexpr uint64_t kCacheBytes = uint64_t{2} << 20;
-  /// Nothing is split more often: 2^70 groups would come first. What is left then has keys whose
-  /// hashes are equal.
-  static constexpr size_t kMostLevels = 16;
 
   /// What it takes at least: open partitions of two levels, a block that is read, a table.
   static constexpr uint64_t least_bytes() noexcept {
-    return PartitionStore::least_bytes(kBits, sizeof(Group)) +
-           PartitionStore::least_bytes(kSplitBits, sizeof(Group)) +
+    return PartitionStore::least_bytes(Partitioning::kBits, sizeof(Group)) +
+           PartitionStore::least_bytes(Partitioning::kSplitBits, sizeof(Group)) +
            PartitionReader::least_bytes(sizeof(Group)) + GroupTable<Group>::bytes(kLeastStates);
   }
 
   GroupMerge(OperatorPart& part, const What& what) : part_(part), what_(what), table_(part) {
-    add_level(kBits);
+    add_level(Partitioning::kBits);
   }
 
   uint64_t states() const noexcept { return states_; }
@@ -66,7 +60,7 @@ class GroupMerge {
       Group state;
       std::memcpy(static_cast<void*>(&state), &each, sizeof state);
       const uint64_t mixed = mix(hash_of_key(what_, state.key), number);
-      if (!store.append(local_partition(mixed, kBits), state)) [[unlikely]]
+      if (!store.append(local_partition(mixed, Partitioning::kBits), state)) [[unlikely]]
         return false;
     }
     states_ += all.size();
@@ -193,10 +187,10 @@ class GroupMerge {
   bool make_room(Level& level) {
     using From = typename GroupTable<Group>::From;
     const uint64_t states = std::max(kLeastStates, 2 * table_.capacity());
-    const bool is_last = levels_.size() == kMostLevels;
+    const bool is_last = levels_.size() == Partitioning::kMostLevels;
     const auto mixed_of = [&](const Group& group) { return mixed(group, level); };
-    const bool fits =
-        states == kLeastStates || is_last || GroupTable<Group>::bytes(states) <= kCacheBytes;
+    const bool fits = states == kLeastStates || is_last ||
+                      GroupTable<Group>::bytes(states) <= Partitioning::kCacheBytes;
     if (fits && table_.resize(states, From::spilled, mixed_of)) return true;
     if (!part_.is_alive()) return false;
     if (is_last || table_.capacity() == 0) {
@@ -210,7 +204,8 @@ class GroupMerge {
   /// What the table has, and what comes, goes to partitions of its own.
   bool split() {
     const auto depth = static_cast<uint32_t>(levels_.size());
-    split_ = std::make_unique<Level>(part_, kSplitBits, number_of_level(part_.number(), depth));
+    split_ = std::make_unique<Level>(part_, Partitioning::kSplitBits,
+                                     number_of_level(part_.number(), depth));
     sub_ = split_.get();
     ++splits_;
     for (const Group& group : table_.groups()) {
@@ -220,7 +215,8 @@ class GroupMerge {
     return true;
   }
   bool pass_down(const Group& state) {
-    return sub_->store.append(local_partition(mixed(state, *sub_), kSplitBits), state);
+    return sub_->store.append(local_partition(mixed(state, *sub_), Partitioning::kSplitBits),
+                              state);
   }
 
   OperatorPart& part_;
