@@ -99,8 +99,8 @@ struct JoinMetrics {
 /// in the cache (Binnig et al., The End of Slow Networks, VLDB 2016, section 5). The side with
 /// fewer rows should be the build side. If what a worker gets of it fits the cache, `next` hands
 /// out pairs as probe rows come; otherwise when all have come, or before if they are more than
-/// memory allows. What does not fit operator.memory_bytes is spilled through overflow. Pairs come in no
-/// order. No worker takes partitions of another.
+/// memory allows. What does not fit operator.memory_bytes is spilled through overflow. Pairs come
+/// in no order. No worker takes partitions of another.
 ///
 /// What calls answer:
 ///   done        it happened
@@ -201,9 +201,9 @@ class RadixJoin {
   Outcome finish_probe(Wait wait = Wait::forever()) { return finish(probe_, wait); }
 
   /// The next pairs, some hundred of them. `pairs`, and the rows that they refer to, are valid
-  /// until the next call. Before finish_probe is done it waits for nothing: would_wait says that there is
-  /// no pair now. end_of_stream: there are no more, or stop() was called, or this worker is no
-  /// receiver. Refused before finish_build is done.
+  /// until the next call. Before finish_probe is done it waits for nothing: would_wait says that
+  /// there is no pair now. end_of_stream: there are no more, or stop() was called, or this worker
+  /// is no receiver. Refused before finish_build is done.
   Outcome next(std::span<const Pair>& pairs, Wait wait = Wait::forever()) {
     const detail::OperatorPart::Call call(*part_);
     pairs = {};

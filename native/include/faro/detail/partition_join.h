@@ -162,13 +162,11 @@ class PartitionJoin {
       if (step == JoinStep::failed || !part_.is_alive()) return Outcome::failed;
       if (step == JoinStep::nothing) return Outcome::would_wait;
       if (step == JoinStep::ended) return Outcome::end_of_stream;
-      const bool has_pairs = !loop_.pairs().empty();
-      if (step == JoinStep::full || (has_pairs && is_over())) {
-        pairs = loop_.pairs();
-        counts_.pairs += pairs.size();
-        return Outcome::done;
-      }
-      if (is_over()) return Outcome::deadline;
+      const bool has_time = step != JoinStep::full && !is_over();
+      if (has_time) continue;
+      pairs = loop_.pairs();
+      counts_.pairs += pairs.size();
+      return pairs.empty() ? Outcome::deadline : Outcome::done;
     }
   }
 
@@ -398,7 +396,10 @@ class PartitionJoin {
     }
     if (task_.of_block == build_rows_.rows().size()) {
       task_.of_block = 0;
-      if (build_rows_.next() != Outcome::done) return JoinStep::failed;
+      const Outcome outcome = build_rows_.next();
+      if (outcome == Outcome::failed) return JoinStep::failed;
+      if (outcome == Outcome::end_of_stream) task_.to_load = table.size();
+      return JoinStep::goes_on;
     }
     const uint64_t number = levels_.back()->number;
     const bool is_matched = build_rows_.is_matched();
