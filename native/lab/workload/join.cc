@@ -53,7 +53,7 @@ JoinPlan JoinPlan::draw(uint64_t seed, std::vector<uint32_t> workers, uint64_t m
   }
   plan.output_early = chance.one_in(2);
   if (chance.one_in(8)) plan.stops = static_cast<uint32_t>(chance.below(count));
-  if (chance.one_in(6)) {  // one key, of so many build rows that one table does not take them
+  if (chance.one_in(6)) {  // one key, of more build rows than one table takes
     plan.build.keys = plan.probe.keys = Keys::constant;
     plan.build.rows = draw_rows(chance, count, kRowsOfOneKey / count);
     plan.probe.rows = draw_rows(chance, count, 10);
