@@ -37,9 +37,11 @@ enum class Plant : uint8_t {
   left_unnoticed,       // there: what one worker takes no more of waits for it
   read_by_one,          // there: a frame that each worker reads is given back by the first
   charged_per_reader,  // there: a copy that all workers read is charged to overflow again for each that holds it
-  not_passed_on,             // there: who was woken for a row that it does not take wakes no other
-  partition_freed,           // a partition is freed while it has blocks that nobody has read
-  partition_forgotten,       // what was spilled of a partition is forgotten
+  not_passed_on,        // there: who was woken for a row that it does not take wakes no other
+  partition_freed,      // a partition is freed while it has blocks that nobody has read
+  partition_forgotten,  // what was spilled of a partition is forgotten
+  matched_by_key,       // rows count as matched though the condition on their pair has failed
+  pass_left_out,  // build rows that did not fit the first table of a partition meet no probe rows
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

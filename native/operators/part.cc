@@ -283,6 +283,10 @@ bool OperatorPart::has_ended(size_t stage) const noexcept {
 }
 Outcome OperatorPart::stop(size_t stage) { return part_->stage(stage).stop(); }
 uint64_t OperatorPart::number() const noexcept { return part_->number(); }
+bool OperatorPart::can_replicate(Worker& worker) {
+  return WorkerAccess::check_exists(worker).ok() &&
+         WorkerAccess::core(worker)->context().settings.lanes_end_at_nodes();
+}
 uint64_t OperatorPart::now_ns() const noexcept { return part_->now_ns(); }
 void OperatorPart::begin_call() noexcept { part_->begin_call(); }
 void OperatorPart::end_call() noexcept { part_->end_call(); }
@@ -310,6 +314,7 @@ bool OperatorPart::take(uint64_t bytes) {
   }
 }
 void OperatorPart::give(uint64_t bytes) noexcept { part_->share().give(bytes); }
+uint64_t OperatorPart::used_bytes() const noexcept { return part_->share().used_bytes(); }
 uint64_t OperatorPart::peak_bytes() const noexcept { return part_->share().peak_bytes(); }
 uint64_t OperatorPart::spilled_bytes() const noexcept { return part_->spilled_bytes(); }
 

@@ -60,6 +60,7 @@ class Share {
   bool reserve(uint64_t bytes) noexcept;
   bool take(uint64_t bytes) noexcept;
   void give(uint64_t bytes) noexcept;
+  uint64_t used_bytes() const noexcept { return used_; }
   uint64_t peak_bytes() const noexcept { return peak_; }
 
  private:

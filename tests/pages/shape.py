@@ -31,7 +31,7 @@ OTHER_HEADERS = {
 # What is counted by itself, by header.
 APART = {
     "endpoint.h": "channel_functions", "nodes.h": "node_functions", "aggregate.h": "operator_functions",
-    "columns.h": "column_functions",
+    "columns.h": "column_functions", "join.h": "operator_functions",
 }  # fmt: skip
 SENDING = re.compile(r"(try_)?(send|broadcast|multicast|claim|write|put|push)(_\w+)?")
 TYPES = ("class", "struct", "union", "interface", "enum")

@@ -11,6 +11,7 @@
 #include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/churn/churn_run.h"
 #include "lab/simulation/operators/aggregation_run.h"
+#include "lab/simulation/operators/join_run.h"
 #include "sim/node_lanes_run.h"
 
 namespace faro {
@@ -50,8 +51,9 @@ void expect_found(base::Plant plant,
 
 TEST(PlantedBugs, without_a_plant_nothing_is_found) {
   std::string violation;
-  for (auto* const run : {simulation::run_cluster_seed, simulation::run_channel_seed,
-                          run_node_lanes_seed, simulation::run_aggregation_seed})
+  for (auto* const run :
+       {simulation::run_cluster_seed, simulation::run_channel_seed, run_node_lanes_seed,
+        simulation::run_aggregation_seed, simulation::run_join_seed})
     EXPECT_EQ(first_seed_that_finds(std::nullopt, 100, *run, violation), 0u) << violation;
 }
 
@@ -169,10 +171,20 @@ TEST(PlantedBugs, a_link_that_is_given_back_while_frames_are_held_is_found) {
 
 TEST(PlantedBugs, a_partition_that_is_freed_before_its_last_state_is_found) {
   expect_found(base::Plant::partition_freed, simulation::run_aggregation_seed);
+  expect_found(base::Plant::partition_freed, simulation::run_join_seed);
 }
 
 TEST(PlantedBugs, a_spilled_partition_that_is_forgotten_is_found) {
   expect_found(base::Plant::partition_forgotten, simulation::run_aggregation_seed);
+  expect_found(base::Plant::partition_forgotten, simulation::run_join_seed);
+}
+
+TEST(PlantedBugs, a_row_that_matches_by_its_key_though_the_condition_failed_is_found) {
+  expect_found(base::Plant::matched_by_key, simulation::run_join_seed);
+}
+
+TEST(PlantedBugs, a_pass_that_is_left_out_is_found) {
+  expect_found(base::Plant::pass_left_out, simulation::run_join_seed);
 }
 
 TEST(PlantedBugs, room_that_is_not_told_is_found) {

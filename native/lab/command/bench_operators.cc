@@ -1,4 +1,5 @@
-// `faro-lab bench operators`: an aggregation beside every fixed table and beside a tree, by number of groups.
+// `faro-lab bench operators`: an aggregation beside every fixed table and beside a tree, by number of groups; a join beside the same
+// rows materialised first, and beside one thread by hand.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "command/subcommand.h"
 #include "command/text.h"
 #include "lab/bench/cpu_pin.h"
+#include "lab/bench/joins.h"
 #include "lab/bench/operators.h"
 #include "lab/command/bench_parts.h"
 #include "lab/command/bench_report.h"
@@ -27,6 +29,8 @@ struct Flags {
   std::string keys = "uniform";
   std::string transport = "shm";
   std::optional<uint32_t> pin;
+  bool joins = false;
+  std::vector<uint64_t> ratios = {1, 4};
   bool json = false;
 };
 
@@ -79,6 +83,67 @@ Json points_json(const std::vector<Point>& points) {
   return json;
 }
 
+/// What all contestants took with that many probe rows for each build row.
+struct JoinPoint {
+  uint64_t ratio = 0;
+  std::vector<bench::JoinFigures> figures;
+};
+
+bool verified(const std::vector<JoinPoint>& points) {
+  for (const JoinPoint& point : points) {
+    for (const bench::JoinFigures& each : point.figures) {
+      if (!each.median.verified()) return false;
+    }
+  }
+  return true;
+}
+
+std::string table_text(const std::vector<JoinPoint>& points) {
+  Table table("rrrrl");
+  std::vector<std::string> heads{"build : probe"};
+  for (const bench::JoinFigures& each : points.front().figures)
+    heads.emplace_back(name_of(each.contestant));
+  heads.emplace_back("");
+  table.add(heads);
+  for (const JoinPoint& point : points) {
+    std::vector<std::string> cells{fmt::format("1 : {}", point.ratio)};
+    for (const bench::JoinFigures& each : point.figures)
+      cells.push_back(fmt::format("{:.1f}", each.median.cpu_ns_per_hop()));
+    cells.push_back(verdict_text(point.figures.front().median));
+    table.add(cells);
+  }
+  return table.text();
+}
+
+Json points_json(const std::vector<JoinPoint>& points) {
+  Json json = Json::array();
+  for (const JoinPoint& point : points) {
+    Json of_point{{"probe_rows_of_a_build_row", point.ratio}};
+    of_point["contestants"] = Json::array();
+    for (const bench::JoinFigures& each : point.figures) {
+      Json one{{"name", name_of(each.contestant)},
+               {"cpu_ns_per_row", each.median.cpu_ns_per_hop()}};
+      put_totals(one, each.median);
+      one["runs"] = runs_json(each.rounds);
+      of_point["contestants"].push_back(std::move(one));
+    }
+    json.push_back(std::move(of_point));
+  }
+  return json;
+}
+
+Result<std::vector<JoinPoint>> run_joins(const Flags& flags, const Config& config) {
+  std::vector<JoinPoint> points;
+  for (const uint64_t ratio : flags.ratios) {
+    const bench::JoinJob job{flags.job.process_count, flags.job.workers_per_process, flags.job.rows,
+                             flags.job.rows * ratio, flags.job.rounds};
+    Result<std::vector<bench::JoinFigures>> figures = run_join(job, {.config = config});
+    if (!figures) return figures.status();
+    points.push_back({ratio, std::move(*figures)});
+  }
+  return points;
+}
+
 Result<std::vector<Point>> run_points(const Flags& flags, const Config& config) {
   std::vector<Point> points;
   for (const uint64_t groups : flags.groups) {
@@ -90,6 +155,31 @@ Result<std::vector<Point>> run_points(const Flags& flags, const Config& config) 
     points.push_back({groups, std::move(*figures)});
   }
   return points;
+}
+
+Json head_json(const Flags& flags) {
+  Json json = origin_json(read_machine());
+  json["processes"] = flags.job.process_count;
+  json["workers"] = flags.job.workers_per_process;
+  json["rows"] = flags.job.rows;
+  json["transport"] = flags.transport;
+  return json;
+}
+
+int print_joins(const Flags& flags, const std::vector<JoinPoint>& points) {
+  if (flags.json) {
+    Json json = head_json(flags);
+    json["results"] = points_json(points);
+    fmt::print("{}\n", json_text(json, true));
+  } else {
+    fmt::print(
+        "CPU ns per row of 4 + 4 bytes of either side: {} × {} over {}, {} build rows; medians of "
+        "{}, by turns.\n\n{}",
+        counted(flags.job.process_count, "process"),
+        counted(flags.job.workers_per_process, "worker"), flags.transport, grouped(flags.job.rows),
+        counted(flags.job.rounds, "run"), table_text(points));
+  }
+  return verified(points) ? kExitOk : kExitFailed;
 }
 
 int run(const Flags& given) {
@@ -109,17 +199,17 @@ int run(const Flags& given) {
     if (!pinned) return bench_error(flag_error("--pin", pinned.status().message()));
     pin.emplace(std::move(pinned).value());
   }
+  if (flags.joins) {
+    const Result<std::vector<JoinPoint>> points = run_joins(flags, *config);
+    return points ? print_joins(flags, *points) : bench_error(points.status());
+  }
   const Result<std::vector<Point>> points = run_points(flags, *config);
   if (!points) return bench_error(points.status());
   const bench::AggregationJob& job = flags.job;
   if (flags.json) {
-    Json json = origin_json(read_machine());
-    json["processes"] = job.process_count;
-    json["workers"] = job.workers_per_process;
-    json["rows"] = job.rows;
+    Json json = head_json(flags);
     json["keys"] = flags.keys;
     json["exponent"] = job.exponent;
-    json["transport"] = flags.transport;
     json["results"] = points_json(*points);
     fmt::print("{}\n", json_text(json, true));
   } else {
@@ -138,7 +228,8 @@ int run(const Flags& given) {
 void add_operators_command(CLI::App& bench, int& exit_code) {
   auto [command, flags] = add_subcommand(
       bench, exit_code, "operators",
-      "An aggregation beside every fixed table and beside a tree, by number of groups", run);
+      "An aggregation beside every fixed table and beside a tree, by number of groups; or a join",
+      run);
   bench::AggregationJob& job = flags.job;
   command.option_defaults()->always_capture_default();
   add_number(command, "--processes", job.process_count, "Each a node", 1, 4096);
@@ -149,10 +240,16 @@ void add_operators_command(CLI::App& bench, int& exit_code) {
       ->type_name("N");
   command.add_option("--keys", flags.keys, bench::kKeyShapes)->type_name("NAME");
   command.add_option("--exponent", job.exponent, "Of zipf")->type_name("X");
+  command.add_option("--ratios", flags.ratios, "With --joins: probe rows for each build row")
+      ->delimiter(',')
+      ->type_name("N");
   add_repetitions_flag(command, job.rounds);
   command.add_option("--transport", flags.transport, "auto, shm, tcp or verbs")->type_name("NAME");
   command.option_defaults()->always_capture_default(false);
   command.add_option("--pin", flags.pin, "Keep all processes on this processor")->type_name("N");
+  command.add_flag("--joins", flags.joins,
+                   "A join instead, of --rows build rows, beside the same rows materialised first\n"
+                   "and beside one thread by hand without a shuffle");
   flags.settings.add_to(command);
   command.add_flag("--json", flags.json, "Print JSON");
 }

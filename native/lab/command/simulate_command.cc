@@ -14,6 +14,7 @@
 #include "lab/simulation/channels/channel_run.h"
 #include "lab/simulation/churn/churn_run.h"
 #include "lab/simulation/operators/aggregation_run.h"
+#include "lab/simulation/operators/join_run.h"
 #include "lab/workload/chance.h"
 
 namespace faro::command::lab {
@@ -28,6 +29,7 @@ struct Flags {
   std::string resume;
   bool channels = false;
   bool operators = false;
+  bool joins = false;
   bool network = false;
 };
 
@@ -82,9 +84,13 @@ int run_network(uint64_t seed) {
 
 int run(const Flags& flags) {
   if (flags.network) return run_network(flags.seed);
-  const char* const what = flags.channels ? " --channels" : flags.operators ? " --operators" : "";
+  const char* const what = flags.channels    ? " --channels"
+                           : flags.operators ? " --operators"
+                           : flags.joins     ? " --joins"
+                                             : "";
   const RunSeed run_seed = flags.channels    ? simulation::run_channel_seed
                            : flags.operators ? simulation::run_aggregation_seed
+                           : flags.joins     ? simulation::run_join_seed
                                              : simulation::run_cluster_seed;
   Result<SeedRanges> loaded = SeedRanges::load(flags.resume);
   if (!loaded) return report_error("faro-lab simulate", loaded.status());
@@ -122,6 +128,10 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       command
           .add_flag("--operators", flags.operators, "Aggregations over clusters, with an oracle")
           ->excludes(channels);
+  CLI::Option* const joins =
+      command.add_flag("--joins", flags.joins, "Joins over clusters, with an oracle")
+          ->excludes(channels)
+          ->excludes(operators);
   CLI::Option* const resume =
       command
           .add_option("--resume", flags.resume,
@@ -136,6 +146,7 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
       ->excludes(runs)
       ->excludes(channels)
       ->excludes(operators)
+      ->excludes(joins)
       ->excludes(resume);
   command.footer(
       "It stops at the first violation, with what was broken, the last events, and the command\n"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <utility>
 
@@ -115,44 +114,13 @@ std::string AggregationPlan::to_string() const {
 
 // --- a worker's part
 
-/// Repeats a call in one of the ways in which engines wait.
-template <typename Call>
-Outcome AggregationPart::call(Operator& on, Call once) {
-  for (;;) {
-    if (!host_.between()) return Outcome::stopped;
-    Outcome outcome = Outcome::would_wait;
-    switch (chance_.below(4)) {
-      case 0:
-        outcome = once(Wait::at_most(std::chrono::nanoseconds(chance_.below(200'000))));
-        break;
-      case 1: {
-        const Outcome waited = worker_.wait_until(
-            [&] { return (outcome = once(Wait::none())) != Outcome::would_wait; });
-        if (waited != Outcome::done) {
-          why_ = worker_.status();
-          return waited;
-        }
-        break;
-      }
-      default:
-        outcome = once(Wait::forever());
-    }
-    if (outcome == Outcome::deadline) continue;
-    if (outcome == Outcome::failed) why_ = on.status();
-    return outcome;
-  }
-}
-
 Outcome AggregationPart::make() {
   for (uint32_t depth = 0; depth < plan_.depth; ++depth) {
     auto made =
         Operator::make(worker_, {query_, depth, plan_.workers, plan_.workers, plan_.table[depth]});
-    if (!made.ok()) {
-      why_ = made.status();
-      return Outcome::failed;
-    }
+    if (!made.ok()) return calls_.fail(made.status());
     operators_.push_back(std::move(*made));
-    if (!host_.between()) return Outcome::stopped;
+    if (!calls_.between()) return Outcome::stopped;
   }
   return Outcome::done;
 }
@@ -160,7 +128,7 @@ Outcome AggregationPart::make() {
 Outcome AggregationPart::add(Operator& to, std::vector<Reading>& rows) {
   std::span<const Reading> rest = rows;
   while (!rest.empty()) {
-    const Outcome outcome = call(to, [&](Wait wait) {
+    const Outcome outcome = calls_.call(to, [&](Wait wait) {
       const Sent sent = to.add(rest, wait);
       rest = rest.subspan(sent.rows);
       return sent.outcome;
@@ -189,7 +157,7 @@ Outcome AggregationPart::pass_on(uint32_t depth) {
   std::vector<Reading> rows;
   for (;;) {
     std::span<const Operator::Group> groups;
-    Outcome outcome = call(from, [&](Wait wait) { return from.next(groups, wait); });
+    Outcome outcome = calls_.call(from, [&](Wait wait) { return from.next(groups, wait); });
     if (outcome == Outcome::end_of_stream) return Outcome::done;
     if (outcome != Outcome::done) return outcome;
     for (const Operator::Group& group : groups)
@@ -203,14 +171,11 @@ Outcome AggregationPart::take_last() {
   Operator& last = *operators_.back();
   if (plan_.stops == place_) {
     has_stopped_ = true;
-    if (last.stop() == Outcome::failed) {
-      why_ = last.status();
-      return Outcome::failed;
-    }
+    if (last.stop() == Outcome::failed) return calls_.fail(last.status());
   }
   for (;;) {
     std::span<const Operator::Group> groups;
-    const Outcome outcome = call(last, [&](Wait wait) { return last.next(groups, wait); });
+    const Outcome outcome = calls_.call(last, [&](Wait wait) { return last.next(groups, wait); });
     if (outcome == Outcome::end_of_stream) return Outcome::done;
     if (outcome != Outcome::done) return outcome;
     for (const Operator::Group& group : groups) {
@@ -224,7 +189,7 @@ Outcome AggregationPart::run() {
   Outcome outcome = add_own();
   for (uint32_t depth = 0; depth < plan_.depth && outcome == Outcome::done; ++depth) {
     Operator& each = *operators_[depth];
-    outcome = call(each, [&](Wait wait) { return each.finish(wait); });
+    outcome = calls_.call(each, [&](Wait wait) { return each.finish(wait); });
     if (outcome != Outcome::done) break;
     outcome = depth + 1 < plan_.depth ? pass_on(depth) : take_last();
   }

@@ -11,6 +11,7 @@
 #include "faro/aggregate.h"
 #include "faro/session.h"
 #include "lab/workload/chance.h"
+#include "lab/workload/operator_calls.h"
 
 namespace faro::workload {
 
@@ -80,29 +81,21 @@ struct AggregationPlan {
 /// Threads: the worker's.
 class AggregationPart {
  public:
-  /// Where it runs, and where it may end.
-  class Host {
-   public:
-    virtual ~Host() = default;
-    /// Between two calls: false: leave the query as it is, with all that is open.
-    virtual bool between() { return true; }
-  };
-
   AggregationPart(const AggregationPlan& plan, uint32_t place, Worker& worker, const QueryId& query,
-                  Host& host)
+                  OperatorHost& host)
       : plan_(plan),
         place_(place),
         worker_(worker),
         query_(query),
-        host_(host),
-        chance_(mix(plan.seed, uint64_t{place} + 1)) {}
+        chance_(mix(plan.seed, uint64_t{place} + 1)),
+        calls_(worker, host, chance_) {}
 
   /// Makes the operators. To be called once, before run().
   Outcome make();
   /// Adds its rows, takes its groups, and lets go of the operators. done: `groups` are compared with
   /// the oracle; failed: why() says so; stopped: the host has said that it ends here.
   Outcome run();
-  const Status& why() const noexcept { return why_; }
+  const Status& why() const noexcept { return calls_.why(); }
   /// What is wrong with its groups; empty: nothing, if run() answered done.
   const std::string& mistake() const noexcept { return mistake_; }
   uint64_t groups() const noexcept { return taken_.size(); }
@@ -112,8 +105,6 @@ class AggregationPart {
  private:
   using Operator = Aggregation<Readings>;
 
-  template <typename Call>
-  Outcome call(Operator& on, Call once);
   Outcome add(Operator& to, std::vector<Reading>& rows);
   Outcome add_own();
   Outcome pass_on(uint32_t depth);
@@ -124,12 +115,11 @@ class AggregationPart {
   const uint32_t place_;
   Worker& worker_;
   const QueryId query_;
-  Host& host_;
   Chance chance_;
+  OperatorCalls calls_;
   std::vector<std::unique_ptr<Operator>> operators_;
   Groups taken_;
   bool has_stopped_ = false;
-  Status why_;
   std::string mistake_;
   AggregationMetrics metrics_;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -16,6 +15,7 @@
 
 #include "faro/detail/group_merge.h"
 #include "faro/detail/group_table.h"
+#include "faro/detail/operator_input.h"
 #include "faro/detail/operator_part.h"
 #include "faro/detail/partition_store.h"
 #include "faro/detail/pre_aggregation.h"
@@ -105,21 +105,8 @@ class AggregationOperator {
   Sent add(std::span<const Row> rows, Wait wait) {
     const OperatorPart::Call call(*part_);
     if (Outcome outcome = check_adding(); outcome != Outcome::done) return {0, outcome};
-    Sent sent{0, Outcome::done};
-    while (sent.rows < rows.size() && sent.outcome == Outcome::done) {
-      const size_t before = sent.rows;
-      sent.outcome = add_some(rows, sent.rows);
-      if (sent.outcome == Outcome::would_wait) {
-        const auto attempt = [&] {
-          const Outcome outcome = add_some(rows, sent.rows);
-          return sent.rows > before ? Outcome::done : outcome;
-        };
-        sent.outcome = part_->wait(std::cref(attempt), wait);
-      }
-      since_intake_ += sent.rows - before;
-      if (since_intake_ >= kRowsBetweenIntakes) take_in();
-      if (!part_->is_alive()) sent.outcome = Outcome::failed;
-    }
+    const auto some = [&](size_t& added) { return add_some(rows, added); };
+    Sent sent = input_.add(*part_, rows.size(), some, wait);
     if (sent.outcome == Outcome::failed) sent.outcome = failed();
     return sent;
   }
@@ -200,11 +187,6 @@ class AggregationOperator {
   }
 
  private:
-  // Between two looks at the clock, and whether the query is alive.
-  static constexpr size_t kRowsAtOnce = 1024;
-  // Between two looks at what has come, while there is room.
-  static constexpr size_t kRowsBetweenIntakes = 2048;
-
   explicit AggregationOperator(Groups groups) : kind_(std::move(groups)) {}
 
   static bool is_size_of_table(uint32_t states) noexcept {
@@ -259,10 +241,6 @@ class AggregationOperator {
     before_->rule().taken(batch.row_count(), part_->now_ns() - begin);
     return true;
   }
-  void take_in() {
-    since_intake_ = 0;
-    (void)part_->take_in();
-  }
 
   /// Adds the next rows, and counts them in `added`; it waits for nothing.
   Outcome add_some(std::span<const Row> rows, size_t& added) {
@@ -313,7 +291,7 @@ class AggregationOperator {
   bool has_finished_ = false;
   bool has_stopped_ = false;
   bool has_ended_ = false;  // all groups were handed out
-  size_t since_intake_ = 0;
+  OperatorInput input_;
 };
 
 }  // namespace detail

@@ -16,6 +16,7 @@
 #include "faro/detail/operator_hash.h"
 #include "faro/detail/operator_part.h"
 #include "faro/detail/partition_store.h"
+#include "faro/detail/partitioning.h"
 #include "faro/outcome.h"
 
 #pragma GCC visibility push(default)
@@ -33,26 +34,19 @@ class GroupMerge {
   using Table = GroupTable<Groups>;
   using Record = typename Groups::Record;
 
-  static constexpr uint32_t kBits = 6;       // 64 partitions: their open ends stay in L1
-  static constexpr uint32_t kSplitBits = 4;  // of a partition that is split
   static constexpr uint64_t kLeastStates = 4096;
-  /// A table up to this size is merged in the second-level cache, more or less.
-  static constexpr uint64_t kCacheBytes = uint64_t{2} << 20;
-  /// Nothing is split more often: 2^70 groups would come first. What is left then has keys whose
-  /// hashes are equal.
-  static constexpr size_t kMostLevels = 16;
 
   /// What it takes at least: open partitions of two levels, a block that is read, a table.
   static constexpr uint64_t least_bytes(const Groups& groups) noexcept {
-    return PartitionStore::least_bytes(kBits, groups.width()) +
-           PartitionStore::least_bytes(kSplitBits, groups.width()) +
+    return PartitionStore::least_bytes(Partitioning::kBits, groups.width()) +
+           PartitionStore::least_bytes(Partitioning::kSplitBits, groups.width()) +
            PartitionReader::least_bytes(groups.width()) + Table::bytes(groups, kLeastStates) +
            Groups::Heap::kLeastBytes;
   }
 
   GroupMerge(OperatorPart& part, const Groups& groups)
       : part_(part), kind_(groups), table_(part, groups) {
-    add_level(kBits);
+    add_level(Partitioning::kBits);
   }
 
   uint64_t states() const noexcept { return states_; }
@@ -64,7 +58,9 @@ class GroupMerge {
   bool take(const Batch& batch) {
     if (levels_.empty()) return false;
     Level& level = *levels_.front();
-    const auto keep = [&](const Record& record) { return append(level, kBits, record); };
+    const auto keep = [&](const Record& record) {
+      return append(level, Partitioning::kBits, record);
+    };
     if (!kind_.each_received(batch, part_, keep)) return false;
     states_ += batch.row_count();
     return true;
@@ -198,22 +194,24 @@ class GroupMerge {
   bool make_room(Level& level) {
     using From = typename Table::From;
     const uint64_t states = std::max(kLeastStates, 2 * table_.capacity());
-    const bool is_last = levels_.size() == kMostLevels;
+    const bool is_last = levels_.size() == Partitioning::kMostLevels;
     const auto mixed_of = [&](const auto& record) { return mixed(record, level); };
-    const bool fits =
-        states == kLeastStates || is_last || Table::bytes(kind_, states) <= kCacheBytes;
+    const bool fits = states == kLeastStates || is_last ||
+                      Table::bytes(kind_, states) <= Partitioning::kCacheBytes;
     if (fits && table_.resize(states, From::spilled, mixed_of)) return true;
     return split_or_fail();
   }
   /// So does its heap; a single group may have more than that.
   bool make_heap(const Record& record) {
     using From = typename Table::From;
-    const bool is_all = levels_.size() == kMostLevels || table_.size() <= 1;
-    if (table_.make_heap_for(record, From::spilled, is_all ? UINT64_MAX : kCacheBytes)) return true;
+    const bool is_all = levels_.size() == Partitioning::kMostLevels || table_.size() <= 1;
+    if (table_.make_heap_for(record, From::spilled,
+                             is_all ? UINT64_MAX : Partitioning::kCacheBytes))
+      return true;
     return split_or_fail();
   }
   bool split_or_fail() {
-    const bool is_last = levels_.size() == kMostLevels;
+    const bool is_last = levels_.size() == Partitioning::kMostLevels;
     if (!part_.is_alive()) return false;
     if (is_last || table_.size() == 0) {
       (void)part_.fail(Status(Code::overflow_exhausted,
@@ -226,7 +224,8 @@ class GroupMerge {
   /// What the table has, and what comes, goes to partitions of its own.
   bool split() {
     const auto depth = static_cast<uint32_t>(levels_.size());
-    split_ = std::make_unique<Level>(part_, kSplitBits, number_of_level(part_.number(), depth));
+    split_ = std::make_unique<Level>(part_, Partitioning::kSplitBits,
+                                     number_of_level(part_.number(), depth));
     sub_ = split_.get();
     ++splits_;
     for (uint64_t i = 0; i < table_.size(); ++i) {
@@ -235,7 +234,7 @@ class GroupMerge {
     table_.let_go();
     return true;
   }
-  bool pass_down(const Record& record) { return append(*sub_, kSplitBits, record); }
+  bool pass_down(const Record& record) { return append(*sub_, Partitioning::kSplitBits, record); }
 
   OperatorPart& part_;
   const Groups& kind_;

@@ -57,6 +57,8 @@ class OperatorPart {
   Outcome stop(size_t stage);
   /// A number that tells this operator from others, drawn where it was made.
   uint64_t number() const noexcept;
+  /// Whether lanes end at nodes, so that a broadcast travels once to each (Delivery::replicate).
+  static bool can_replicate(Worker& worker);
   /// By the clock of the session.
   uint64_t now_ns() const noexcept;
 
@@ -106,7 +108,9 @@ class OperatorPart {
   /// nothing left to spill; or overflow is full, by which the operator has failed.
   bool take(uint64_t bytes);
   void give(uint64_t bytes) noexcept;
-  /// Most that this operator had at a time.
+  /// What this operator has now.
+  uint64_t used_bytes() const noexcept;
+  /// Most that it had at a time.
   uint64_t peak_bytes() const noexcept;
   /// Bytes that it has spilled.
   uint64_t spilled_bytes() const noexcept;

@@ -1,0 +1,89 @@
+// How rows are put into an operator: sent, or kept where they are, and what happens without room.
+// Not part of the API.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "faro/detail/operator_part.h"
+#include "faro/detail/scatter.h"
+#include "faro/outcome.h"
+#include "faro/sender.h"
+#include "faro/wait.h"
+
+#pragma GCC visibility push(default)
+
+namespace faro::detail {
+
+/// Rows between two looks at whether the query is alive.
+inline constexpr size_t kRowsAtOnce = 1024;
+
+/// Adds the rows of one call, some at a time, and takes in what has come for the operator now and
+/// then.
+///
+/// Threads: those of the worker.
+class OperatorInput {
+ public:
+  /// `add_some(added)` adds the next rows, at most kRowsAtOnce, counts them in `added`, and waits
+  /// for nothing. A time limit is for each time that there is no room. The operator may have failed
+  /// when it answers failed.
+  template <typename AddSome>
+  Sent add(OperatorPart& part, size_t count, const AddSome& add_some, Wait wait) {
+    Sent sent{0, Outcome::done};
+    while (sent.rows < count && sent.outcome == Outcome::done) {
+      const size_t before = sent.rows;
+      sent.outcome = add_some(sent.rows);
+      if (sent.outcome == Outcome::would_wait) {
+        const auto attempt = [&] {
+          const Outcome outcome = add_some(sent.rows);
+          return sent.rows > before ? Outcome::done : outcome;
+        };
+        sent.outcome = part.wait(std::cref(attempt), wait);
+      }
+      since_intake_ += sent.rows - before;
+      if (since_intake_ >= kRowsBetweenIntakes) {
+        since_intake_ = 0;
+        (void)part.take_in();
+      }
+      if (!part.is_alive()) sent.outcome = Outcome::failed;
+    }
+    return sent;
+  }
+
+ private:
+  // Between two looks at what has come, while there is room.
+  static constexpr size_t kRowsBetweenIntakes = 2048;
+
+  size_t since_intake_ = 0;
+};
+
+/// Sends rows to receivers that the operator chooses. Nothing goes to the outgoing overflow: a
+/// worker that holds batches is told so where there is no room.
+template <typename Row>
+class OperatorSender : public RowSender<Row> {
+ public:
+  OperatorSender() = default;
+  explicit OperatorSender(const RowSender<Row>& sender) noexcept : RowSender<Row>(sender) {}
+
+  /// Sends rows[i] to receiver_of(i), until one finds no room.
+  template <typename ReceiverOf>
+  Sent send_to(std::span<const Row> rows, ReceiverOf receiver_of) const noexcept {
+    FrameCursor* const cursors = this->cursors_;
+    const uint32_t receivers = this->receiver_count_;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint32_t receiver = receiver_of(i);
+      if (receiver < receivers && put_row(cursors[receiver], rows[i])) [[likely]]
+        continue;
+      const Outcome outcome =
+          send_in_ring_slow(this->sender_, receiver, &rows[i], sizeof(Row), Wait::none());
+      if (outcome != Outcome::done) return {i, outcome};
+    }
+    return {rows.size(), Outcome::done};
+  }
+};
+
+}  // namespace faro::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,833 @@
+// RadixJoin over real sessions: every pair comes out once, and every row without a partner that its kind hands out, as nested loops
+// have them, whatever the inputs, the keys and the memory; and every way in which it ends.
+#include "faro/join.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "node/session_access.h"
+#include "support/session_cluster.h"
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Row {
+  uint64_t key;
+  uint64_t id;  // from 1 on, another one for each row of its side
+};
+constexpr uint64_t kNull = UINT64_MAX;
+
+/// Joined by key; with a condition on pairs, and a key that has no partner.
+struct Rows {
+  using Build = Row;
+  using Probe = Row;
+  using Key = uint64_t;
+  uint64_t build_key(const Row& row) const { return row.key; }
+  uint64_t probe_key(const Row& row) const { return row.key; }
+  bool is_null(uint64_t key) const { return key == kNull; }
+  bool matches(const Row& build, const Row& probe) const {
+    return modulus == 0 || ((build.id + probe.id) % modulus == 0) == is_rare;
+  }
+  uint64_t modulus = 0;
+  bool is_rare = false;
+};
+using Join = RadixJoin<Rows>;
+
+/// Ids of the build row and the probe row; 0: there is none.
+using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
+
+constexpr uint32_t kWorkers = 4;  // two on each of two nodes
+constexpr JoinKind kKinds[] = {JoinKind::inner, JoinKind::left, JoinKind::right,
+                               JoinKind::full,  JoinKind::semi, JoinKind::anti};
+
+uint64_t drawn(uint64_t number) { return FinalizerHash{}(number + 1); }
+
+/// The keys of one side, by number of row.
+using Keys = uint64_t (*)(uint64_t row);
+uint64_t distinct(uint64_t row) { return row; }
+uint64_t some(uint64_t row) { return drawn(row) % 5000; }
+uint64_t one(uint64_t) { return 7; }
+uint64_t skewed(uint64_t row) { return row % 4 == 0 ? 7 : drawn(row) % 100'000; }
+uint64_t with_nulls(uint64_t row) { return row % 5 == 0 ? kNull : drawn(row) % 3000; }
+
+/// Both sides of a join, which lie at the workers by turns.
+struct Input {
+  uint64_t build_rows = 0;
+  Keys build_key = distinct;
+  uint64_t probe_rows = 0;
+  Keys probe_key = distinct;
+  uint64_t modulus = 0;
+  bool is_rare = false;
+
+  std::vector<Row> of_build(uint32_t worker) const { return of(worker, build_rows, build_key); }
+  std::vector<Row> of_probe(uint32_t worker) const { return of(worker, probe_rows, probe_key); }
+  static std::vector<Row> of(uint32_t worker, uint64_t count, Keys key) {
+    std::vector<Row> rows;
+    for (uint64_t row = worker; row < count; row += kWorkers) rows.push_back({key(row), row + 1});
+    return rows;
+  }
+
+  Pairs expected(JoinKind kind) const {
+    const Rows rows{modulus, is_rare};
+    std::multimap<uint64_t, Row> build;
+    std::vector<bool> matched(build_rows + 1);
+    for (uint64_t row = 0; row < build_rows; ++row)
+      build.emplace(build_key(row), Row{build_key(row), row + 1});
+    Pairs pairs;
+    for (uint64_t number = 0; number < probe_rows; ++number) {
+      const Row probe{probe_key(number), number + 1};
+      bool has_partner = false;
+      if (!rows.is_null(probe.key)) {
+        const auto [first, last] = build.equal_range(probe.key);
+        for (auto each = first; each != last; ++each) {
+          if (!rows.matches(each->second, probe)) continue;
+          has_partner = matched[each->second.id] = true;
+          if (detail::hands_out_pairs(kind)) pairs.emplace_back(each->second.id, probe.id);
+        }
+      }
+      if (kind == JoinKind::semi ? has_partner : detail::keeps_probe(kind) && !has_partner)
+        pairs.emplace_back(0, probe.id);
+    }
+    if (detail::keeps_build(kind)) {
+      for (uint64_t id = 1; id <= build_rows; ++id) {
+        if (!matched[id]) pairs.emplace_back(id, 0);
+      }
+    }
+    std::ranges::sort(pairs);
+    return pairs;
+  }
+};
+
+void add_pairs(std::span<const Join::Pair> from, Pairs& to) {
+  for (const auto& [build, probe] : from)
+    to.emplace_back(build == nullptr ? 0 : build->id, probe == nullptr ? 0 : probe->id);
+}
+
+class JoinTest : public testing::Test {
+ protected:
+  void open(SettingList settings = {}) {
+    settings.push_back({"cluster.workers", "2"});
+    cluster_.emplace(2, settings);
+    ASSERT_TRUE(is_ok(cluster_->status()));
+    query_ = (*cluster_)[0].begin_query();
+  }
+  void TearDown() override {
+    if (!cluster_) return;
+    for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
+    cluster_.reset();
+  }
+  void expect_nothing_left(uint32_t node) {
+    node::NodeCore& core = SessionAccess::core((*cluster_)[node]);
+    EXPECT_EQ(core.worker(0).context().operator_memory.used_bytes(), 0u);
+    EXPECT_EQ(core.worker(0).context().operator_memory.spilled_in_memory(), 0u);
+    EXPECT_EQ(core.overflow().memory_bytes(), 0u);
+    EXPECT_EQ(core.overflow().file().used_bytes(), 0u);
+  }
+
+  JoinSpec spec(JoinKind kind = JoinKind::inner) const {
+    JoinSpec made{query_};
+    made.kind = kind;
+    return made;
+  }
+  template <typename Add>
+  static void add_all(Join& into, const std::vector<Row>& rows, Add add) {
+    for (size_t begin = 0; begin < rows.size(); begin += 3000) {
+      const auto some = std::span(rows).subspan(begin, std::min<size_t>(3000, rows.size() - begin));
+      const Sent sent = add(some);
+      ASSERT_EQ(sent.outcome, Outcome::done) << into.status().to_string();
+      ASSERT_EQ(sent.rows, some.size());
+    }
+  }
+  static void build_all(Join& into, const std::vector<Row>& rows) {
+    add_all(into, rows, [&](std::span<const Row> some) { return into.build(some); });
+    EXPECT_EQ(into.finish_build(), Outcome::done) << into.status().to_string();
+  }
+  /// Takes the pairs that there are after each call, if `takes`.
+  static void probe_all(Join& into, const std::vector<Row>& rows, bool takes, Pairs& pairs) {
+    add_all(into, rows, [&](std::span<const Row> some) {
+      const Sent sent = into.probe(some);
+      std::span<const Join::Pair> ready;
+      Outcome outcome = takes ? Outcome::done : Outcome::would_wait;
+      while (outcome == Outcome::done) {
+        outcome = into.next(ready);
+        add_pairs(ready, pairs);
+      }
+      EXPECT_EQ(outcome, Outcome::would_wait) << into.status().to_string();
+      return sent;
+    });
+    EXPECT_EQ(into.finish_probe(), Outcome::done) << into.status().to_string();
+  }
+  static void take_all(Join& from, Pairs& pairs) {
+    std::span<const Join::Pair> some;
+    Outcome outcome;
+    while ((outcome = from.next(some)) == Outcome::done) {
+      EXPECT_FALSE(some.empty());
+      add_pairs(some, pairs);
+    }
+    EXPECT_EQ(outcome, Outcome::end_of_stream) << from.status().to_string();
+  }
+  /// Joins, and compares with nested loops; returns what all workers have done, in sum.
+  JoinMetrics join(const Input& input, const JoinSpec& spec, bool takes = false) {
+    JoinMetrics all;
+    std::mutex mutex;
+    Pairs pairs;
+    cluster_->run_workers([&](uint32_t w) {
+      Worker& worker = cluster_->worker(w);
+      std::unique_ptr<Join> join =
+          value_of(Join::make(worker, spec, {input.modulus, input.is_rare}));
+      Pairs own;
+      build_all(*join, input.of_build(w));
+      probe_all(*join, input.of_probe(w), takes, own);
+      const uint64_t early = own.size();
+      take_all(*join, own);
+      const JoinMetrics metrics = join->metrics();
+      join.reset();
+      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+      EXPECT_EQ(metrics.pairs, own.size());
+      const std::lock_guard lock(mutex);
+      early_ += early;
+      pairs.insert(pairs.end(), own.begin(), own.end());
+      all.probe_rows_received += metrics.probe_rows_received;
+      all.build_rows_received += metrics.build_rows_received;
+      all.gulps += metrics.gulps;
+      all.passes += metrics.passes;
+      all.partitions_split += metrics.partitions_split;
+      all.spilled_bytes += metrics.spilled_bytes;
+      all.peak_bytes = std::max(all.peak_bytes, metrics.peak_bytes);
+    });
+    std::ranges::sort(pairs);
+    const Pairs expected = input.expected(spec.kind);
+    EXPECT_EQ(pairs.size(), expected.size());
+    EXPECT_TRUE(pairs == expected);
+    return all;
+  }
+
+  std::optional<SessionCluster> cluster_;
+  QueryId query_;
+  std::atomic<uint64_t> early_{0};  // pairs that came before all probe rows had been added
+};
+
+TEST_F(JoinTest, hands_out_what_its_kind_says_whatever_the_keys) {
+  for (const JoinKind kind : kKinds) {
+    for (const Input& input :
+         {Input{20'000, distinct, 30'000, distinct}, Input{3000, some, 20'000, some},
+          Input{20'000, with_nulls, 20'000, with_nulls}, Input{500, one, 600, one},
+          Input{0, one, 1000, some}, Input{1000, some, 0, one}, Input{0, one, 0, one}}) {
+      for (const uint64_t modulus : {0, 2}) {
+        open();
+        Input conditioned = input;
+        conditioned.modulus = modulus;
+        join(conditioned, spec(kind));
+        TearDown();
+      }
+    }
+  }
+}
+
+// More build rows than one table takes.
+constexpr Input kLarge{300'000, skewed, 300'000, distinct, 3};
+
+TEST_F(JoinTest, a_build_side_that_does_not_fit_the_cache_is_joined_by_partition) {
+  for (const JoinKind kind : kKinds) {
+    for (const bool takes : {false, true}) {
+      open();
+      const JoinMetrics metrics = join(kLarge, spec(kind), takes);
+      EXPECT_EQ(metrics.gulps, 0u) << "memory suffices";
+      EXPECT_EQ(metrics.spilled_bytes, 0u);
+      EXPECT_EQ(early_, 0u);
+      TearDown();
+    }
+  }
+}
+
+TEST_F(JoinTest, pairs_of_a_build_side_that_fits_the_cache_come_as_probe_rows_do) {
+  open();
+  join({2000, distinct, 200'000, distinct}, spec(JoinKind::left), true);
+  EXPECT_GT(early_, 0u);
+}
+
+TEST_F(JoinTest, what_does_not_fit_the_memory_is_spilled_and_joined) {
+  for (const JoinKind kind : kKinds) {
+    open({{"operator.memory_bytes", "4 MiB"}, {"overflow.memory_bytes", "1 MiB"}});
+    const JoinMetrics metrics = join(kLarge, spec(kind));
+    EXPECT_GT(metrics.spilled_bytes, uint64_t{4} << 20);
+    EXPECT_LE(metrics.peak_bytes, uint64_t{4} << 20);
+    TearDown();
+  }
+}
+
+TEST_F(JoinTest, where_memory_is_short_waiting_rows_are_probed_early) {
+  for (const JoinKind kind : kKinds) {
+    open({{"operator.memory_bytes", "10 MiB"}});
+    const JoinMetrics metrics =
+        join({200'000, distinct, 1'500'000, [](uint64_t row) { return row % 250'000; }}, spec(kind),
+             true);
+    EXPECT_GT(metrics.gulps, 0u);
+    EXPECT_LT(metrics.spilled_bytes, 1'500'000 * sizeof(Row) / 2);
+    EXPECT_GT(early_, 0u);
+    TearDown();
+  }
+}
+
+TEST_F(JoinTest, output_is_early_if_that_is_wanted) {
+  open();
+  JoinSpec early = spec(JoinKind::full);
+  early.output_early = true;
+  const JoinMetrics metrics = join({400'000, distinct, 1'000'000, distinct}, early, true);
+  EXPECT_GT(metrics.gulps, 0u);
+  EXPECT_GT(early_, 0u);
+}
+
+// The memory of a worker holds a table of some thousand rows.
+TEST_F(JoinTest, a_partition_with_more_rows_than_memory_is_split) {
+  for (const JoinKind kind : kKinds) {
+    open({{"operator.memory_bytes", "3 MiB"}});
+    JoinSpec gather = spec(kind);
+    gather.receivers = {1};
+    const JoinMetrics metrics = join({800'000, distinct, 100'000, distinct}, gather);
+    EXPECT_GT(metrics.partitions_split, 0u);
+    EXPECT_EQ(metrics.passes, 0u);
+    TearDown();
+  }
+}
+
+TEST_F(JoinTest, a_partition_of_one_key_ends_in_a_nested_loop) {
+  for (const JoinKind kind : kKinds) {
+    open({{"operator.memory_bytes", "3 MiB"}});
+    // A probe row matches one build row or two, in whichever pass.
+    const JoinMetrics metrics = join({100'000, one, 40, one, 70'001, true}, spec(kind));
+    EXPECT_GT(metrics.passes, 0u);
+    TearDown();
+  }
+}
+
+// --- inputs
+
+TEST_F(JoinTest, build_rows_everywhere_meet_probe_rows_where_they_are_or_partitioned) {
+  for (const char* ends : {"workers", "node", "both"}) {
+    for (const JoinKind kind : {JoinKind::inner, JoinKind::left, JoinKind::semi, JoinKind::anti}) {
+      for (const JoinInput probe : {JoinInput::here, JoinInput::partition}) {
+        open({{"lane.ends", ends}});
+        JoinSpec broadcast = spec(kind);
+        broadcast.build_input = JoinInput::everywhere;
+        broadcast.probe_input = probe;
+        const JoinMetrics metrics = join({1000, some, 10'000, some, 3}, broadcast, true);
+        EXPECT_EQ(metrics.build_rows_received, kWorkers * 1000u);
+        EXPECT_EQ(metrics.probe_rows_received, 10'000u);
+        TearDown();
+      }
+    }
+  }
+}
+
+// Row i of each side lies at worker i % 4, and so do equal keys.
+TEST_F(JoinTest, rows_that_lie_by_their_keys_stay_where_they_are) {
+  for (const JoinKind kind : kKinds) {
+    open();
+    JoinSpec here = spec(kind);
+    here.build_input = here.probe_input = JoinInput::here;
+    join({20'000, distinct, 30'000, distinct, 3}, here, true);
+    for (uint32_t w = 0; w < kWorkers; ++w) EXPECT_EQ(cluster_->worker(w).metrics().rows_sent, 0u);
+    TearDown();
+  }
+}
+
+TEST_F(JoinTest, rows_stay_here_though_others_add_theirs_later) {
+  open();
+  JoinSpec here = spec();
+  here.build_input = here.probe_input = JoinInput::here;
+  std::atomic<bool> first_is_over{false};
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, here));
+    if (w != 0) {
+      EXPECT_EQ(worker.wait_until([&] { return first_is_over.load(); },
+                                  Wait::at_most(milliseconds(20'000))),
+                Outcome::done);
+    }
+    const Row row{w, 1};
+    EXPECT_EQ(join->build({&row, 1}).outcome, Outcome::done);
+    EXPECT_EQ(join->finish_build(), Outcome::done);
+    EXPECT_EQ(join->probe({&row, 1}).outcome, Outcome::done);
+    EXPECT_EQ(join->finish_probe(), Outcome::done);
+    Pairs pairs;
+    take_all(*join, pairs);
+    EXPECT_EQ(pairs, (Pairs{{1, 1}}));
+    if (w == 0) {
+      first_is_over = true;
+      for (uint32_t other = 1; other < kWorkers; ++other) cluster_->worker(other).wake();
+    }
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+  });
+}
+
+struct SentBy : Rows {
+  static uint32_t receiver_of(uint64_t key, uint32_t receivers) {
+    return static_cast<uint32_t>(key % receivers);
+  }
+};
+
+TEST_F(JoinTest, the_receiver_of_a_row_is_the_engines) {
+  for (const bool by_function : {true, false}) {
+    open();
+    cluster_->run_workers([&](uint32_t w) {
+      Worker& worker = cluster_->worker(w);
+      const std::vector<Row> rows = Input::of(w, 20'000, some);
+      std::vector<uint32_t> receivers;
+      for (const Row& row : rows) receivers.push_back(SentBy::receiver_of(row.key, kWorkers));
+      auto join = value_of(RadixJoin<SentBy>::make(worker, spec()));
+      EXPECT_EQ((by_function ? join->build(rows) : join->build(rows, receivers)).rows, rows.size());
+      EXPECT_EQ(join->finish_build(), Outcome::done);
+      EXPECT_EQ((by_function ? join->probe(rows) : join->probe(rows, receivers)).rows, rows.size());
+      EXPECT_EQ(join->finish_probe(), Outcome::done);
+      std::span<const RadixJoin<SentBy>::Pair> pairs;
+      uint64_t count = 0;
+      while (join->next(pairs) == Outcome::done) {
+        for (const auto& [build, probe] : pairs) EXPECT_EQ(build->key % kWorkers, w);
+        count += pairs.size();
+      }
+      EXPECT_GT(count, 0u);
+      join.reset();
+      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+    });
+    TearDown();
+  }
+}
+
+TEST_F(JoinTest, some_add_and_others_take) {
+  open();
+  JoinSpec gather = spec(JoinKind::full);
+  gather.senders = {0, 1, 2};
+  gather.receivers = {3};
+  Pairs pairs;
+  const Input input{3000, distinct, 4000, distinct};
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, gather));
+    Pairs own;
+    if (w < 3) {
+      build_all(*join, w == 0 ? Input::of(0, 12'000, [](uint64_t row) { return row / 4; })
+                              : std::vector<Row>());
+      probe_all(
+          *join,
+          w == 1 ? Input::of(0, 16'000, [](uint64_t row) { return row / 4; }) : std::vector<Row>(),
+          false, own);
+    } else {
+      const Row row{1, 1};
+      EXPECT_EQ(join->build({&row, 1}).outcome, Outcome::failed);
+      expect_error(join->status(), Code::wrong_state, {"build rows", "none of its senders"});
+      EXPECT_EQ(join->finish_build(), Outcome::done);
+      EXPECT_EQ(join->finish_probe(), Outcome::done);
+    }
+    take_all(*join, own);
+    EXPECT_EQ(own.empty(), w != 3);
+    if (w == 3) pairs = own;
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+  });
+  EXPECT_EQ(pairs.size(), input.expected(JoinKind::full).size());
+}
+
+// --- waiting
+
+TEST_F(JoinTest, workers_that_only_add_do_not_wait_for_each_other) {
+  open(small_rings());
+  std::atomic<uint32_t> added{0};
+  Pairs pairs;
+  std::mutex mutex;
+  const Input input{100'000, distinct, 100'000, distinct};
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, spec()));
+    const auto all_have = [&](uint32_t steps) {
+      ++added;
+      EXPECT_EQ(worker.wait_until([&] { return added >= steps * kWorkers; },
+                                  Wait::at_most(milliseconds(20'000))),
+                Outcome::done);
+    };
+    add_all(*join, input.of_build(w), [&](auto rows) { return join->build(rows); });
+    EXPECT_EQ(worker.metrics().frames_spilled, 0u) << "a wait takes in what comes";
+    all_have(1);
+    EXPECT_EQ(join->finish_build(), Outcome::done);
+    add_all(*join, input.of_probe(w), [&](auto rows) { return join->probe(rows); });
+    all_have(2);
+    EXPECT_EQ(join->finish_probe(), Outcome::done);
+    Pairs own;
+    take_all(*join, own);
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+    const std::lock_guard lock(mutex);
+    pairs.insert(pairs.end(), own.begin(), own.end());
+  });
+  std::ranges::sort(pairs);
+  EXPECT_TRUE(pairs == input.expected(JoinKind::inner));
+}
+
+TEST_F(JoinTest, a_worker_that_holds_a_batch_is_told_so) {
+  open(small_rings());
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, spec()));
+    Shuffle other = value_of(worker.open_shuffle({query_, 10 + w, 8, {w}, {w}}));
+    const uint64_t number = 1;
+    ASSERT_EQ(other.sender<uint64_t>()->send(0, number), Outcome::done);
+    ASSERT_EQ(other.sender()->finish(), Outcome::done);
+    Batch held;
+    ASSERT_EQ(other.receiver()->receive(held), Outcome::done);
+    const std::vector<Row> rows = Input::of(w, 80'000, some);
+    const Sent sent = join->build(rows);
+    EXPECT_EQ(sent.outcome, Outcome::holding);
+    EXPECT_LT(sent.rows, rows.size());
+    EXPECT_EQ(worker.metrics().frames_out_overflow, 0u) << "nothing is spilled without bound";
+    held.release();
+    EXPECT_EQ(other.receiver()->receive(held), Outcome::end_of_stream);
+    other.close();
+    EXPECT_EQ(join->build(std::span(rows).subspan(sent.rows)).outcome, Outcome::done);
+    EXPECT_EQ(join->finish_build(), Outcome::done);
+    EXPECT_EQ(join->finish_probe(), Outcome::done);
+    Pairs pairs;
+    take_all(*join, pairs);
+    EXPECT_TRUE(pairs.empty());
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+  });
+}
+
+TEST_F(JoinTest, a_call_whose_time_has_passed_is_made_again_and_goes_on) {
+  for (const JoinKind kind : kKinds) {
+    open({{"operator.memory_bytes", "3 MiB"}});
+    // A probe row meets thousands of rows of its key, none of which is its partner.
+    const Input input{30'000, one, 100, one, 1'000'003, true};
+    std::atomic<uint64_t> deadlines{0};
+    Pairs pairs;
+    cluster_->run_workers([&](uint32_t w) {
+      Worker& worker = cluster_->worker(w);
+      std::unique_ptr<Join> join =
+          value_of(Join::make(worker, spec(kind), {input.modulus, input.is_rare}));
+      build_all(*join, input.of_build(w));
+      Pairs own;
+      probe_all(*join, input.of_probe(w), false, own);
+      Outcome outcome = Outcome::done;
+      while (outcome != Outcome::end_of_stream) {
+        std::span<const Join::Pair> some;
+        outcome = join->next(some, Wait::at_most(std::chrono::nanoseconds(1)));
+        deadlines += outcome == Outcome::deadline ? 1 : 0;
+        ASSERT_NE(outcome, Outcome::failed) << join->status().to_string();
+        add_pairs(some, own);
+      }
+      join.reset();
+      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+      if (!own.empty()) pairs = own;
+    });
+    std::ranges::sort(pairs);
+    EXPECT_TRUE(pairs == input.expected(kind));
+    EXPECT_GT(deadlines, 30'000u * 100 / 4096 / 2) << "the time is looked at within a partition";
+    TearDown();
+  }
+}
+
+// --- use
+
+TEST_F(JoinTest, wrong_use_is_refused_and_the_query_goes_on) {
+  open();
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    JoinSpec wrong = spec(JoinKind::full);
+    wrong.build_input = JoinInput::everywhere;
+    expect_error(Join::make(worker, wrong).status(), Code::invalid_argument, {"everywhere"});
+    wrong = spec();
+    wrong.probe_input = JoinInput::everywhere;
+    expect_error(Join::make(worker, wrong).status(), Code::invalid_argument, {"everywhere"});
+    wrong = spec();
+    wrong.stage = ShuffleSpec::kStageLimit - 2;
+    expect_error(Join::make(worker, wrong).status(), Code::invalid_argument, {"four stages"});
+
+    std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::left)));
+    const Row row{w, w + 1};
+    const uint32_t nobody = kWorkers, receivers[] = {0, 1};
+    std::span<const Join::Pair> pairs;
+    const auto refused = [&](Outcome outcome, Code code, std::initializer_list<const char*> words) {
+      EXPECT_EQ(outcome, Outcome::failed);
+      for (const char* word : words) expect_error(join->status(), code, {word});
+    };
+    refused(join->probe({&row, 1}).outcome, Code::wrong_state, {"probe rows", "before"});
+    refused(join->finish_probe(), Code::wrong_state, {"before its build side"});
+    refused(join->next(pairs), Code::wrong_state, {"before its finish_build"});
+    refused(join->build({&row, 1}, receivers).outcome, Code::invalid_argument,
+            {"a receiver for each"});
+    refused(join->build({&row, 1}, {&nobody, 1}).outcome, Code::invalid_argument, {"receiver"});
+    EXPECT_EQ(join->build({&row, 1}).outcome, Outcome::done);
+    EXPECT_EQ(join->finish_build(), Outcome::done);
+    EXPECT_EQ(join->finish_build(), Outcome::done) << "once more";
+    refused(join->build({&row, 1}).outcome, Code::wrong_state, {"build rows", "after"});
+    EXPECT_EQ(join->probe({&row, 1}).outcome, Outcome::done);
+    EXPECT_EQ(join->finish_probe(), Outcome::done);
+    refused(join->probe({&row, 1}).outcome, Code::wrong_state, {"probe rows", "after"});
+    Pairs own;
+    take_all(*join, own);
+    EXPECT_EQ(join->next(pairs), Outcome::end_of_stream) << "once more";
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+  });
+}
+
+TEST_F(JoinTest, workers_that_join_in_another_way_fail_the_query_with_both_texts) {
+  open();
+  std::mutex mutex;
+  std::string causes;
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    {
+      // Whoever comes late is told by make.
+      const auto join = Join::make(worker, spec(w == 0 ? JoinKind::left : JoinKind::inner));
+      std::span<const Join::Pair> pairs;
+      const bool has_added = join.ok() && (*join)->finish_build() == Outcome::done &&
+                             (*join)->finish_probe() == Outcome::done;
+      EXPECT_NE(has_added ? (*join)->next(pairs) : Outcome::failed, Outcome::done);
+    }
+    EXPECT_EQ(worker.end_query(query_), Outcome::failed);
+    const std::lock_guard lock(mutex);
+    causes += worker.status().to_string();
+  });
+  expect_contains(causes, "left join");
+  expect_contains(causes, "inner join");
+}
+
+TEST_F(JoinTest, one_for_which_there_is_no_memory_is_refused) {
+  open({{"operator.memory_bytes", "1 MiB"}});
+  Worker& worker = cluster_->worker(0);
+  std::unique_ptr<Join> first;
+  Result<std::unique_ptr<Join>> made = Join::make(worker, spec());
+  for (uint32_t stage = 4; made.ok(); stage += 4) {
+    first = std::move(*made);
+    JoinSpec next = spec();
+    next.stage = stage;
+    made = Join::make(worker, next);
+  }
+  expect_error(made.status(), Code::limit_exceeded, {"a join", "operator.memory_bytes"});
+  first.reset();
+  (void)worker.end_query(query_, Status(Code::query_failed, "over"));
+  worker.release_ownership();
+  cluster_->run_workers([&](uint32_t w) { (void)cluster_->worker(w).end_query(query_); });
+}
+
+// A row that fits no frame of a ring of 4 KiB.
+struct LargeRow {
+  uint64_t key;
+  uint64_t values[300];
+};
+struct LargeRows {
+  using Build = LargeRow;
+  using Probe = LargeRow;
+  using Key = uint64_t;
+  uint64_t build_key(const LargeRow& row) const { return row.key; }
+  uint64_t probe_key(const LargeRow& row) const { return row.key; }
+};
+
+TEST_F(JoinTest, rows_may_be_larger_than_frames) {
+  open(small_rings());
+  std::atomic<uint64_t> count{0}, sum{0};
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    auto join = value_of(RadixJoin<LargeRows>::make(worker, spec()));
+    for (uint64_t i = 0; i < 100; ++i) {
+      LargeRow row{w * 100 + i, {}};
+      row.values[299] = i;
+      ASSERT_EQ(join->build({&row, 1}).outcome, Outcome::done);
+    }
+    EXPECT_EQ(join->finish_build(), Outcome::done);
+    for (uint64_t i = 0; i < 200; ++i) {
+      const LargeRow row{i, {}};
+      ASSERT_EQ(join->probe({&row, 1}).outcome, Outcome::done);
+    }
+    EXPECT_EQ(join->finish_probe(), Outcome::done);
+    std::span<const RadixJoin<LargeRows>::Pair> pairs;
+    while (join->next(pairs) == Outcome::done) {
+      count += pairs.size();
+      for (const auto& [build, probe] : pairs) sum += build->values[299];
+    }
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+  });
+  EXPECT_EQ(count, kWorkers * 200u);
+  EXPECT_EQ(sum, kWorkers * 2u * 4950u);
+}
+
+// --- ends
+
+/// Where a worker is when its query, or its session, ends.
+enum class Phase { building, built, probing, waiting, taking, looping };
+
+class JoinEnds : public JoinTest, public testing::WithParamInterface<Phase> {
+ protected:
+  void open_small() {
+    open(small_rings({{"operator.memory_bytes", "5 MiB"}, {"overflow.memory_bytes", "1 MiB"}}));
+  }
+  /// In the phase of a nested loop no pair comes of millions of comparisons.
+  Rows rows() const { return GetParam() == Phase::looping ? Rows{UINT64_MAX, true} : Rows{}; }
+  static void reach(Phase here, std::atomic<uint32_t>& there) {
+    if (GetParam() == here) ++there;
+  }
+  /// Goes on in its phase until a call answers failed.
+  void work(Worker& worker, uint32_t w, Join& join, std::atomic<uint32_t>& there) {
+    const Phase phase = GetParam();
+    const std::vector<Row> rows = Input::of(w, 200'000, phase == Phase::looping ? one : distinct);
+    Outcome outcome = join.build(rows).outcome;
+    reach(Phase::building, there);
+    while (phase == Phase::building && outcome == Outcome::done) outcome = join.build(rows).outcome;
+    if (outcome == Outcome::done) outcome = join.finish_build();
+    reach(Phase::built, there);
+    if (phase == Phase::built) wait_for_the_end(worker, join);
+    if (outcome == Outcome::done) outcome = join.probe(rows).outcome;
+    reach(Phase::probing, there);
+    while (phase == Phase::probing && outcome == Outcome::done) outcome = join.probe(rows).outcome;
+    // One does not finish: the others wait for it.
+    reach(Phase::waiting, there);
+    while (phase == Phase::waiting && w == 0 && outcome == Outcome::done)
+      outcome = join.probe({rows.data(), 1}).outcome;
+    if (outcome == Outcome::done) outcome = join.finish_probe();
+    reach(Phase::looping, there);
+    std::span<const Join::Pair> pairs;
+    while (outcome == Outcome::done) {
+      outcome = join.next(pairs);
+      reach(Phase::taking, there);
+      if (phase != Phase::looping && outcome == Outcome::done) wait_for_the_end(worker, join);
+      // Who has none of the key is at the end.
+      if (outcome == Outcome::end_of_stream) wait_for_the_end(worker, join);
+    }
+    if (outcome == Outcome::end_of_stream) outcome = join.finish_probe();
+    EXPECT_EQ(outcome, Outcome::failed);
+  }
+  /// Until this node knows of it, too.
+  void wait_for_the_end(Worker& worker, Join& join) {
+    (void)worker.wait_until(
+        [&] { return ended_ && join.finish_build(Wait::none()) == Outcome::failed; });
+  }
+  static void wait_for(const std::atomic<uint32_t>& there) {
+    while (there < kWorkers) std::this_thread::yield();
+  }
+  std::atomic<bool> ended_{false};
+};
+
+TEST_P(JoinEnds, cancel_is_seen_and_leaves_nothing) {
+  open_small();
+  std::atomic<uint32_t> there{0};
+  std::thread canceller([&] {
+    wait_for(there);
+    EXPECT_TRUE(is_ok((*cluster_)[1].cancel_query(query_, "enough")));
+    ended_ = true;
+    for (uint32_t w = 0; w < kWorkers; ++w) cluster_->worker(w).wake();
+  });
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::full), rows()));
+    work(worker, w, *join, there);
+    expect_error(join->status(), Code::query_cancelled, {"enough"});
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::failed);
+  });
+  canceller.join();
+}
+
+TEST_P(JoinEnds, close_is_seen_and_leaves_nothing) {
+  open_small();
+  std::shared_ptr<node::NodeCore> cores[] = {
+      SessionAccess::core((*cluster_)[0]).shared_from_this(),
+      SessionAccess::core((*cluster_)[1]).shared_from_this()};
+  std::atomic<uint32_t> there{0};
+  std::thread closer([&] {
+    wait_for(there);
+    std::thread other([&] { EXPECT_TRUE(is_ok((*cluster_)[1].close())); });
+    EXPECT_TRUE(is_ok((*cluster_)[0].close()));
+    other.join();
+    ended_ = true;
+  });
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::full), rows()));
+    work(worker, w, *join, there);
+    EXPECT_FALSE(join->status().ok());
+  });
+  closer.join();
+  for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
+  cluster_.reset();
+}
+
+std::string name_of_phase(const testing::TestParamInfo<Phase>& info) {
+  constexpr const char* kNames[] = {"building", "built", "probing", "waiting", "taking", "looping"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Each, JoinEnds,
+                         testing::Values(Phase::building, Phase::built, Phase::probing,
+                                         Phase::waiting, Phase::taking, Phase::looping),
+                         name_of_phase);
+
+TEST_F(JoinTest, that_is_destroyed_before_its_last_pair_fails_the_query) {
+  open();
+  std::mutex mutex;
+  std::string causes;
+  const Input input{20'000, distinct, 20'000, distinct};
+  std::atomic<uint32_t> probed{0};
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    std::unique_ptr<Join> join = value_of(Join::make(worker, spec()));
+    build_all(*join, input.of_build(w));
+    Pairs pairs;
+    probe_all(*join, input.of_probe(w), false, pairs);
+    ++probed;
+    EXPECT_EQ(worker.wait_until([&] { return probed == kWorkers; }), Outcome::done);
+    std::span<const Join::Pair> some;
+    Outcome outcome = join->next(some);
+    while (w != 1 && outcome == Outcome::done) outcome = join->next(some);
+    join.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::failed);
+    const std::lock_guard lock(mutex);
+    causes += worker.status().to_string();
+  });
+  expect_contains(causes, "worker 1 closed its join of stage 0 before its end, without stop");
+}
+
+TEST_F(JoinTest, a_receiver_that_stops_gets_no_pair_and_the_query_goes_on) {
+  for (const bool at_once : {true, false}) {
+    open(small_rings());
+    const Input input{40'000, distinct, 40'000, distinct};
+    std::atomic<uint64_t> count{0};
+    cluster_->run_workers([&](uint32_t w) {
+      Worker& worker = cluster_->worker(w);
+      std::unique_ptr<Join> join = value_of(Join::make(worker, spec()));
+      EXPECT_EQ(w == 2 && at_once ? join->stop() : Outcome::done, Outcome::done);
+      build_all(*join, input.of_build(w));
+      EXPECT_EQ(w == 2 ? join->stop() : Outcome::done, Outcome::done);
+      Pairs pairs;
+      add_all(*join, input.of_probe(w), [&](auto rows) { return join->probe(rows); });
+      EXPECT_EQ(join->finish_probe(), Outcome::done);
+      take_all(*join, pairs);
+      EXPECT_EQ(pairs.empty(), w == 2);
+      count += pairs.size();
+      join.reset();
+      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+    });
+    EXPECT_GT(count, 20'000u);
+    EXPECT_LT(count, 40'000u);
+    TearDown();
+  }
+}
+
+}  // namespace
+}  // namespace faro::test
