@@ -72,10 +72,10 @@ struct Counters<faro_ring_traffic> {
 template <>
 struct Counters<faro_link_metrics> {
   using Metrics = faro_link_metrics;
-  static constexpr std::array kAll{FARO_COUNTER(posts),           FARO_COUNTER(writes),
-                                   FARO_COUNTER(notifications),   FARO_COUNTER(credit_returns),
-                                   FARO_COUNTER(signalled_posts), FARO_COUNTER(completions),
-                                   FARO_COUNTER(network_events)};
+  static constexpr std::array kAll{
+      FARO_COUNTER(posts),          FARO_COUNTER(writes),          FARO_COUNTER(notifications),
+      FARO_COUNTER(credit_returns), FARO_COUNTER(signalled_posts), FARO_COUNTER(completions),
+      FARO_COUNTER(network_events), FARO_COUNTER(turns),           FARO_COUNTER(turn_bytes)};
 };
 
 template <>

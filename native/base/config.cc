@@ -128,6 +128,7 @@ std::optional<size_t> index_of(std::string_view name) {
 // Sources of a value that nobody has set.
 constexpr std::string_view kDefault = "default";
 constexpr std::string_view kHalfOfRing = "default (half of ring.bytes)";
+constexpr std::string_view kQuarterOfTurn = "default (a quarter of network.turn_bytes)";
 constexpr std::string_view kWithinLiveness = "default (within liveness.timeout_ms)";
 
 // How many attempts of a queue pair end within the limit, if each waits for that timeout as its device counts it.
@@ -235,6 +236,8 @@ void Config::follow() {
   };
   follows("transfer.threshold_bytes", kHalfOfRing,
           [this](uint64_t usual) { return std::min(usual, get_number("ring.bytes") / 2); });
+  follows("network.schedule_from", kQuarterOfTurn,
+          [this](uint64_t) { return std::max<uint64_t>(get_number("network.turn_bytes") / 4, 1); });
   // Packets are sent again as often as they can be, unless a timeout that was set is too long for that.
   const uint64_t limit_ms = get_number("liveness.timeout_ms");
   follows("verbs.retry_count", kWithinLiveness, [&](uint64_t usual) {
@@ -466,6 +469,20 @@ Status check_lane_ends(const Settings& settings) {
   return Status::Ok();
 }
 
+Status check_schedule(const Settings& settings) {
+  FARO_RETURN_IF_ERROR(check_choice("network.schedule", settings.schedule, {"off", "phases"}));
+  if (settings.schedule_from_bytes > settings.turn_bytes) {
+    return invalid("network.schedule_from = {} is more than a turn, network.turn_bytes = {}",
+                   settings.schedule_from_bytes, settings.turn_bytes);
+  }
+  if (settings.schedule == "phases" && settings.transport == "verbs") {
+    return invalid(
+        "network.schedule = phases with transport = verbs: only tcp has turns. Choose transport "
+        "tcp or auto, or network.schedule = off");
+  }
+  return Status::Ok();
+}
+
 // All that is not about the nodes of a cluster.
 Status check_others(const Settings& settings) {
   if (!settings.listen.empty())
@@ -482,6 +499,7 @@ Status check_others(const Settings& settings) {
   FARO_RETURN_IF_ERROR(
       check_choice("transport", settings.transport, {"auto", "shm", "verbs", "tcp"}));
   FARO_RETURN_IF_ERROR(check_choice("security.tls", settings.tls, {"off", "on", "control"}));
+  FARO_RETURN_IF_ERROR(check_schedule(settings));
   FARO_RETURN_IF_ERROR(check_choice("connect.wait_for", settings.wait_for, {"all", "none"}));
   if (settings.tls == "on" && settings.transport == "verbs") {
     return invalid(

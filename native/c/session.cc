@@ -77,7 +77,9 @@ faro_link_metrics told_of(const faro::LinkMetrics& link) {
           link.credit_returns,
           link.signalled_posts,
           link.completions,
-          link.network_events};
+          link.network_events,
+          link.turns,
+          link.turn_bytes};
 }
 
 faro_lane_metrics told_of(const faro::LaneMetrics& lane) {

@@ -226,6 +226,12 @@ std::vector<Verdict> judge(const PlanInput& input, const ClusterPlan& plan) {
     note("memlock", "memlock (a node)", node.rings.remote_bytes(), process.memlock_bytes,
          "only RDMA pins memory; shm and tcp do not");
   }
+  if (input.settings.schedule != "off") {
+    const uint64_t peers = std::max(1u, input.settings.node_count() - 1);
+    note("turn", "a turn, in the rings to a node", input.settings.turn_bytes,
+         node.rings.outgoing_bytes / peers,
+         "what the rings hold ends a turn of network.turn_bytes sooner");
+  }
   note("dev_shm", "/dev/shm", machine.shm.bytes, process.shm_folder_bytes,
        "segments are memfds: they count as memory, and not against /dev/shm");
   return verdicts;

@@ -68,6 +68,7 @@ Link::Link(Owner& owner, transport::LinkContext context,
       setup_(context_.initiator) {
   context_.events = this;
   context_.signs = (peer_.head.features & wire::kSigns) != 0;
+  context_.has_turns = (peer_.head.features & wire::kTurns) != 0;
   context_.send = [this](std::span<const std::byte> payload) {
     if (state_.is(LinkState::setting_up) || state_.is(LinkState::mending))
       control_.send(wire::encode_payload(ControlKind::setup, payload));

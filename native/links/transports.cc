@@ -26,7 +26,8 @@ Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
     transport = std::make_unique<transport::shm::ShmTransport>(surroundings.rendezvous);
   } else if (name == "tcp") {
     transport = std::make_unique<transport::tcp::TcpTransport>(
-        surroundings.source, settings.tls == "on" ? surroundings.credentials : nullptr);
+        surroundings.source, settings.tls == "on" ? surroundings.credentials : nullptr,
+        surroundings.turns);
   } else if (settings.tls == "on") {
     return Status(Code::transport_unavailable, "security.tls = on, and it cannot encrypt rows");
   } else {
@@ -62,7 +63,8 @@ Result<std::vector<std::unique_ptr<transport::Transport>>> make_transports(
   return all;
 }
 
-Status Transports::make(const base::Settings& settings) {
+Status Transports::make(const base::Settings& settings,
+                        std::shared_ptr<transport::tcp::NodeTurns> turns) {
   if (transport::Transport* own = network_.own_transport()) {
     usable_ = {own};
     return Status::Ok();
@@ -75,7 +77,8 @@ Status Transports::make(const base::Settings& settings) {
                         make_transports(settings, {.local_address = network_.local_address(),
                                                    .source = network_.source(),
                                                    .credentials = network_.credentials(),
-                                                   .rendezvous = rendezvous_}));
+                                                   .rendezvous = rendezvous_,
+                                                   .turns = std::move(turns)}));
   for (const auto& each : owned_) usable_.push_back(each.get());
   return Status::Ok();
 }

@@ -16,6 +16,7 @@
 #include "links/network.h"
 #include "tls/credentials.h"
 #include "transport/shm/rendezvous.h"
+#include "transport/tcp/node_turns.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/transport.h"
 #include "wire/control.h"
@@ -28,6 +29,7 @@ struct Surroundings {
   std::optional<transport::tcp::SocketAddress> source{};           // as Network::source
   std::shared_ptr<tls::Credentials> credentials{};                 // null: without TLS
   std::shared_ptr<const transport::shm::Rendezvous> rendezvous{};  // null: no shm.folder
+  std::shared_ptr<transport::tcp::NodeTurns> turns{};  // null: rows over tcp are sent without
 };
 
 /// The transports that `settings` ask for and that work on this machine, preferred first. Errors: transport_unavailable if a
@@ -40,9 +42,10 @@ class Transports final : public transport::IdleWork {
  public:
   explicit Transports(Network& network) : network_(network) {}
 
-  /// Makes the transports that `settings` ask for and that work on this machine. Errors: transport_unavailable
+  /// Makes the transports that `settings` ask for and that work on this machine; `turns` as in Surroundings. Errors: transport_unavailable
   /// if a forced one does not work; config_invalid (shm.folder).
-  Status make(const base::Settings& settings);
+  Status make(const base::Settings& settings,
+              std::shared_ptr<transport::tcp::NodeTurns> turns = nullptr);
 
   /// Preferred first.
   const std::vector<transport::Transport*>& usable() const { return usable_; }

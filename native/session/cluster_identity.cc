@@ -25,6 +25,7 @@ wire::Hello hello_of(const base::Settings& settings) {
   hello.head.features = wire::kSigns | wire::kRests;
   if (settings.link_mend_ms != 0) hello.head.features |= wire::kMends | wire::kMendsVerbs;
   if (settings.large_ring_bytes != settings.ring_bytes) hello.head.features |= wire::kLargeRings;
+  if (settings.schedule != "off") hello.head.features |= wire::kTurns;
   hello.head.node = static_cast<uint32_t>(settings.node);
   hello.head.cluster_hash = hash_bytes(settings.cluster_id.data(), settings.cluster_id.size());
   hello.node_count = settings.node_count();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_cancel.h"
+#include "transport/tcp/node_turns.h"
 
 namespace faro::session {
 namespace {
@@ -35,6 +37,38 @@ Status check_dialled_addresses(const Peers& peers) {
         node, peers.address(node), topology.self());
   });
   return status;
+}
+
+// The turns of this node; null: rows over tcp are sent without.
+std::shared_ptr<transport::tcp::NodeTurns> make_turns(const base::Settings& settings) {
+  const uint32_t node_count = settings.node_count();
+  if (settings.schedule == "off" || node_count < transport::schedule::kLeastNodes) return nullptr;
+  const transport::schedule::PhaseSettings phases{.turn_bytes = settings.turn_bytes,
+                                                  .from_bytes = settings.schedule_from_bytes,
+                                                  .turn_ns = settings.turn_ms * base::kMillisecond};
+  return std::make_shared<transport::tcp::NodeTurns>(phases, static_cast<uint32_t>(settings.node),
+                                                     node_count);
+}
+
+// What of network.schedule is not as its user may think.
+void log_schedule(const base::Settings& settings, const Topology& topology) {
+  if (settings.schedule == "off") return;
+  const std::string& name = topology.own().name;
+  if (topology.size() < transport::schedule::kLeastNodes) {
+    base::log(LogLevel::info, "{}: network.schedule = {} has no effect with {} nodes", name,
+              settings.schedule, topology.size());
+    return;
+  }
+  uint64_t most_bytes = 0;
+  for (const Node& node : topology.nodes()) {
+    if (node.number == topology.self()) continue;
+    const ring::Layout rings = topology.outgoing(node.number);
+    most_bytes = std::max(most_bytes, uint64_t{rings.ring_count()} * rings.ring_bytes);
+  }
+  if (settings.turn_bytes <= most_bytes) return;
+  base::log(LogLevel::info,
+            "{}: network.turn_bytes = {}, but the rings to a node hold {}: a turn ends sooner",
+            name, settings.turn_bytes, most_bytes);
 }
 
 void log_opened(const Peers& peers, const links::LinkTable& links, const Resources& resources,
@@ -139,7 +173,7 @@ Status Roster::prepare() {
   FARO_ASSIGN_OR_RETURN(identity_, make_identity(settings_, peers_, network_));
   (void)peers_.on(topology_.self(), Peers::Event::up, identity_.hello.incarnation);
   (void)peers_.on(topology_.self(), Peers::Event::opened);
-  FARO_RETURN_IF_ERROR(transports_.make(settings_));
+  FARO_RETURN_IF_ERROR(transports_.make(settings_, make_turns(settings_)));
   identity_.hello.transports = transports_.names();
   identity_.hello.rendezvous = transports_.rendezvous();
   FARO_RETURN_IF_ERROR(check_dialled_addresses(peers_));
@@ -170,6 +204,7 @@ void Roster::finish_opening() {
   wants_.end_opening();
   announce_members(links_, topology_);
   log_opened(peers_, links_, resources_, network_.reactor().clock().now_ns() - opening_->since());
+  log_schedule(settings_, topology_);
   opening_.reset();
 }
 

@@ -36,6 +36,15 @@ class PendingRings {
     return false;
   }
 
+  /// Calls visit(ring) for each, and takes none out. Threads: that of take.
+  template <typename Visit>
+  void look(Visit&& visit) const noexcept {
+    for (uint32_t w = 0; w < words_.size(); ++w) {
+      for (uint64_t bits = words_[w].load(std::memory_order_seq_cst); bits != 0; bits &= bits - 1)
+        visit(w * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+    }
+  }
+
   /// Takes rings out and calls visit(ring) for each, until that returns false. That ring is then not taken,
   /// and the next call starts with it, so that every ring gets its turn even if each call visits few.
   /// Threads: one at a time.

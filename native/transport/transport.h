@@ -291,6 +291,7 @@ struct LinkContext {
   LinkEvents* events = nullptr;
   base::Nanoseconds liveness = 0;  // a peer that is silent for so long is lost; 0: nobody asks
   bool signs = false;              // both sides send signs of life on data connections
+  bool has_turns = false;          // both sides send rows in turns, where the transport has those
   MendPlan mending;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
   std::function<void(std::span<const std::byte>)> send;

@@ -82,7 +82,10 @@ inline constexpr uint64_t kSigns = uint64_t{1} << 3;  // signs of life on data c
 inline constexpr uint64_t kLargeRings =
     uint64_t{1}
     << 4;  // a link with one lane each way, or with lanes to nodes alone, has rings of twice ring.bytes
-inline constexpr uint64_t kKnownFeatures = kMends | kMendsVerbs | kRests | kSigns | kLargeRings;
+inline constexpr uint64_t kTurns =
+    uint64_t{1} << 5;  // rows are sent in turns over data connections (network.schedule)
+inline constexpr uint64_t kKnownFeatures =
+    kMends | kMendsVerbs | kRests | kSigns | kLargeRings | kTurns;
 inline constexpr uint64_t kRequiredFeatures = 0xffff'ffff'0000'0000;
 
 /// The abilities in a peer's `features` that it requires and this version does not know; not 0: refuse it.

@@ -16,11 +16,17 @@
 // The length of every message is known: 16 bytes and, behind a WRITTEN, `length` more. There are
 // fewer than 2^30 rings. A later message has bit 30 of `ring` set and is sent only to a peer that
 // has offered the ability for it (feature bits of HELLO); a peer that has not offered it takes the
-// message for one of a ring that does not exist, and ends the link. There are two:
+// message for one of a ring that does not exist, and ends the link. There are three:
 //
 //   RESUME    by kMends: bit 30, bit 31 clear; ring of the sending node's incoming rings; nothing follows. Everything
 //             before `position` has arrived, the last `length` bytes of it are not read yet.
 //   SIGN      by kSigns: bits 30 and 31, all others 0; nothing follows. The sender lives, and so does this way.
+//   TURN      by kTurns: bits 30, 31 and 0; nothing follows. `position` is the sender's turn (transport/schedule), and
+//
+//              0    2   3      16             32
+//             +------+---+------+--------------+      kind    0 turn, 1 follow, 2 leave
+//   length    | kind | b | 0    | quiet nodes  |      b       the turn has begun
+//             +------+---+------+--------------+
 //
 // On the first data connection of a link there is none. Each further one begins with a RESUME of every incoming ring, in
 // order, in both directions. Whoever has all those of the peer goes on from the positions that they name.
@@ -65,6 +71,25 @@ inline constexpr uint32_t kSignMessage = kReadMessage | kResumeMessage;
 constexpr DataMessage sign_message() { return {kSignMessage, 0, 0}; }
 constexpr bool is_sign(const DataMessage& message) {
   return message.ring_and_kind == kSignMessage && message.length == 0 && message.position == 0;
+}
+/// All of ring_and_kind: TURN.
+inline constexpr uint32_t kTurnMessage = kSignMessage | 1;
+/// What it says beside the turn.
+struct TurnWords {
+  uint32_t kind = 0;
+  bool has_begun = false;
+  uint32_t quiet_nodes = 0;  // at most 16 bits of it are sent
+};
+constexpr DataMessage turn_message(const TurnWords& words, uint64_t turn) {
+  const uint32_t begun = words.has_begun ? 1u << 2 : 0u;
+  return {kTurnMessage, words.kind | begun | words.quiet_nodes << 16, turn};
+}
+constexpr bool is_turn(const DataMessage& message) {
+  constexpr uint32_t kUnused = 0xfff8;
+  return message.ring_and_kind == kTurnMessage && (message.length & kUnused) == 0;
+}
+constexpr TurnWords words_of_turn(const DataMessage& message) {
+  return {message.length & 3, (message.length & 4) != 0, message.length >> 16};
 }
 constexpr bool is_read(const DataMessage& message) {
   return (message.ring_and_kind & kReadMessage) != 0;

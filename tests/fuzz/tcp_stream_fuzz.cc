@@ -17,6 +17,7 @@
 namespace faro::fuzz {
 namespace {
 
+using transport::tcp::NodeTurns;
 using transport::tcp::RingRegion;
 using transport::tcp::TcpLink;
 using transport::tcp::TcpReceiver;
@@ -26,10 +27,13 @@ constexpr uint32_t kMoves = 48;  // of one input; each may take a few system cal
 class TcpStreamRun {
  public:
   explicit TcpStreamRun(Input input) : input_(input) {
-    end_.context().signs = input_.flag();
+    const uint8_t offers = input_.number<uint8_t>();
+    end_.context().signs = (offers & 1) != 0;
+    end_.context().has_turns = (offers & 2) != 0;
     link_ = std::make_unique<TcpLink>(
-        end_.context(), receiver_, std::make_shared<transport::DeferredSends>(), connect(), nullptr,
-        RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
+        end_.context(),
+        TcpLink::Shared{receiver_, std::make_shared<transport::DeferredSends>(), turns_}, connect(),
+        nullptr, RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
     require(link_->start().ok(), "the link starts");
   }
 
@@ -93,7 +97,7 @@ class TcpStreamRun {
         return says_message(wire::resume_message(ring, unread, uint64_t{64} * input_.below(64)));
       }
       case 12:
-        return says_sign();
+        return end_.context().has_turns && input_.flag() ? says_turn() : says_sign();
       case 13:
         return beats();
       default:
@@ -107,6 +111,10 @@ class TcpStreamRun {
     says_in_pieces(std::as_bytes(std::span(&sign, 1)));
     if (says_signs_only_)
       require(end_.failed() != end_.context().signs, "signs of life come where they were offered");
+  }
+  void says_turn() {
+    const uint32_t words = input_.number<uint32_t>();
+    says_message({wire::kTurnMessage, words, input_.number<uint64_t>()});
   }
   void beats() {
     const transport::Pulse pulse = link_->take_pulse();
@@ -171,7 +179,9 @@ class TcpStreamRun {
 
   Input input_;
   LinkEnd end_;
-  const std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();
+  const std::shared_ptr<NodeTurns> turns_ =
+      std::make_shared<NodeTurns>(transport::schedule::PhaseSettings{}, 1, 4);
+  const std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>(&turns_->turns());
   base::UniqueFd peer_;
   std::unique_ptr<TcpLink> link_;
   std::array<uint64_t, 2> written_{};

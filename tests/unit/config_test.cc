@@ -109,6 +109,44 @@ TEST(Settings, cpus_of_the_network_thread_are_a_list) {
   EXPECT_EQ(base::cpu_list_text(*base::parse_cpu_list("")), "");
 }
 
+TEST(Settings, a_schedule_that_cannot_be_is_refused_by_name) {
+  const auto refused = [](const char* name, const char* value, const char* transport = "auto") {
+    Config config = config_with_ring("32 KiB");
+    EXPECT_TRUE(config.set("transport", transport).ok());
+    EXPECT_TRUE(config.set("network.schedule", "phases").ok());
+    const Status set = config.set(name, value);
+    return std::string((set.ok() ? config.validate() : set).message());
+  };
+  EXPECT_EQ(refused("network.turn_ms", "10"), "");
+  EXPECT_EQ(refused("network.schedule", "grants"),
+            "network.schedule = grants is none of off, phases");
+  EXPECT_EQ(refused("network.turn_bytes", "0"),
+            "network.turn_bytes = 0 is outside 1 … 1073741824 bytes");
+  EXPECT_EQ(refused("network.turn_ms", "0"), "network.turn_ms = 0 is outside 1 … 60000 ms");
+  EXPECT_EQ(refused("network.schedule_from", "0"),
+            "network.schedule_from = 0 is outside 1 … 1073741824 bytes");
+  EXPECT_EQ(refused("network.schedule_from", "5 MiB"),
+            "network.schedule_from = 5242880 is more than a turn, network.turn_bytes = 4194304");
+  EXPECT_EQ(refused("network.turn_ms", "10", "verbs"),
+            "network.schedule = phases with transport = verbs: only tcp has turns. Choose "
+            "transport tcp or auto, or network.schedule = off");
+}
+
+TEST(Settings, turns_are_for_a_quarter_of_their_bytes_or_more_unless_that_is_set) {
+  constexpr const char* kFrom = "network.schedule_from";
+  Config config = config_with_ring("32 KiB");
+  EXPECT_EQ(config.get_number(kFrom), uint64_t{1} << 20);
+  EXPECT_EQ(config.source(kFrom), "default");
+  ASSERT_TRUE(config.set("network.turn_bytes", "64 KiB").ok());
+  EXPECT_EQ(config.get_number(kFrom), uint64_t{16} << 10);
+  EXPECT_EQ(config.source(kFrom), "default (a quarter of network.turn_bytes)");
+  ASSERT_TRUE(config.set("network.turn_bytes", "3").ok());
+  EXPECT_EQ(config.get_number(kFrom), 1u);
+  ASSERT_TRUE(config.set(kFrom, "2").ok());
+  ASSERT_TRUE(config.set("network.turn_bytes", "64 KiB").ok());
+  EXPECT_EQ(config.get_number(kFrom), 2u);
+}
+
 // 4.096 us * 2^timeout, and as often again as verbs.retry_count says.
 TEST(Settings, a_device_gives_up_within_the_liveness_limit_unless_its_timeout_is_set) {
   constexpr const char* kTimeout = "verbs.timeout";

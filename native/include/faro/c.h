@@ -414,6 +414,8 @@ typedef struct faro_link_metrics {
   uint64_t signalled_posts;
   uint64_t completions;
   uint64_t network_events;
+  uint64_t turns;
+  uint64_t turn_bytes;
 } faro_link_metrics;
 /* The lane from one worker to another; one of them, or both, are of this node. */
 typedef struct faro_lane_metrics {

@@ -43,6 +43,9 @@ struct LinkMetrics {
   uint64_t signalled_posts = 0;  ///< reported when completed
   uint64_t completions = 0;      ///< taken, of what was sent and received
   uint64_t network_events = 0;   ///< that woke the network thread to take some
+  // With network.schedule, where the transport has turns.
+  uint64_t turns = 0;       ///< in which rows could be sent
+  uint64_t turn_bytes = 0;  ///< of frames sent in these; the rest of bytes_sent went without a turn
 };
 
 struct WorkerMetrics {

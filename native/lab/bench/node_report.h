@@ -52,6 +52,7 @@ void each_link_metric(Metrics& l, Visit visit) {
       visit("completions", l.completions);
   visit("network_events", l.network_events), visit("no_room", l.no_room),
       visit("unreleased_bytes", l.unreleased_bytes);
+  visit("turns", l.turns), visit("turn_bytes", l.turn_bytes);
 }
 template <class Metrics, class Visit>
 void each_lane_metric(Metrics& l, Visit visit) {

@@ -14,6 +14,9 @@ constexpr base::Nanoseconds kTellings = 2;
 // and then.
 constexpr base::Nanoseconds kSilentTurns = 2;
 
+// What one call has to tell at most, about: then no memory is asked for.
+constexpr uint32_t kTellingsPerCall = 4;
+
 // A node takes turns from this round on, of those that it begins with the others. In the ones before it lets its turns pass, so
 // that the node whose turns come after its own has learned to wait for it.
 constexpr uint32_t kRoundsOfNewcomer = 2;
@@ -32,7 +35,10 @@ Status PhaseSettings::check() const {
 }
 
 Phases::Phases(const PhaseSettings& settings, uint32_t self, uint32_t node_count)
-    : settings_(settings), self_(self), peers_(node_count), followed_(self) {}
+    : settings_(settings), self_(self), peers_(node_count), followed_(self) {
+  listeners_.reserve(node_count);
+  tellings_.reserve(size_t{kTellingsPerCall} * node_count);
+}
 
 // ------------------------------------------------------------------------------------- what came
 
@@ -96,16 +102,27 @@ Status Phases::hear(uint32_t peer, const TurnMessage& message, base::Nanoseconds
 
 void Phases::set_sendable(uint32_t peer, uint64_t bytes, base::Nanoseconds now) {
   if (!peers_[peer].is_there) return;
+  forget_what_was_sent(now);
   sendable_ = sendable_ - peers_[peer].sendable + bytes;
   peers_[peer].sendable = bytes;
   if (bytes == 0 && target() == peer) pass(now);
   advance(now);
 }
 
+void Phases::note_without_turn(uint64_t bytes, base::Nanoseconds now) {
+  forget_what_was_sent(now);
+  without_turn_ += bytes;
+  sent_ns_ = now;
+}
+
+void Phases::forget_what_was_sent(base::Nanoseconds now) noexcept {
+  if (now - sent_ns_ >= settings_.turn_ns) without_turn_ = 0;
+}
+
 void Phases::sent(uint32_t peer, uint64_t bytes, uint64_t left, base::Nanoseconds now) {
   if (target() == peer) {
     turn_.sent += bytes;
-    turn_.moved_ns = now;
+    turn_.moved_ns = sent_ns_ = now;
     round_.has_sent = true;
     if (turn_.sent >= settings_.turn_bytes) pass(now);
   }
@@ -113,6 +130,7 @@ void Phases::sent(uint32_t peer, uint64_t bytes, uint64_t left, base::Nanosecond
 }
 
 void Phases::on_time(base::Nanoseconds now) {
+  forget_what_was_sent(now);
   if (turn_.has_begun && now - turn_.moved_ns >= settings_.turn_ns) pass(now);
   if (is_waiting() && followed_ != self_) {
     Peer& followed = peers_[followed_];
@@ -128,8 +146,7 @@ void Phases::on_time(base::Nanoseconds now) {
 // ----------------------------------------------------------------------------------- who may send
 
 uint64_t Phases::allowance(uint32_t peer, base::Nanoseconds now) const noexcept {
-  if (!is_scheduled() || !peers_[peer].is_there || sendable_ < settings_.from_bytes)
-    return kUnlimited;
+  if (!holds_rows() || !peers_[peer].is_there) return kUnlimited;
   if (target() != peer) return 0;
   // This process was stopped, and may have been passed over meanwhile.
   if (now - turn_.moved_ns >= settings_.turn_ns) return 0;
@@ -209,7 +226,7 @@ void Phases::advance(base::Nanoseconds now) {
   }
   do {
     if (is_at_rest()) {
-      if (sendable_ < settings_.from_bytes) break;
+      if (!has_much()) break;
       wake(now);
       round_.is_mine = true;
     }
@@ -246,7 +263,7 @@ void Phases::wake(base::Nanoseconds now) {
 }
 
 void Phases::enter_round() {
-  round_.was_quiet = !round_.has_sent && sendable_ < settings_.from_bytes;
+  round_.was_quiet = !round_.has_sent && !has_much();
   round_.has_sent = false;
 }
 

@@ -16,8 +16,8 @@
 // each node waits for one other node, the one that it follows. A turn passes when its bytes are sent, when nothing can be sent to
 // its target, or when nothing of it has moved for `turn_ns`.
 //
-// Rounds. A round begins when a node could send `from_bytes` or more, to all its peers together. Less than that passes without a
-// turn, so rows that are held always have a round to wait for. The node tells all its peers, which join when they hear of it.
+// Rounds. A round begins when a node could send `from_bytes` or more, to all its peers together, with what it has just sent without
+// a turn (note_without_turn). Less than that passes without a turn, so rows that are held always have a round to wait for. The node tells all its peers, which join when they hear of it.
 // Each message also says for how many nodes in a row, from its sender on, the round before was empty. A node that has passed the
 // last turn of a round rests if the round before was empty on all nodes. At rest there are no messages and no deadlines.
 //
@@ -39,6 +39,9 @@
 #include "transport/schedule/turn_message.h"
 
 namespace faro::transport::schedule {
+
+/// With fewer all send at once.
+inline constexpr uint32_t kLeastNodes = 3;
 
 struct PhaseSettings {
   uint64_t turn_bytes = uint64_t{4} << 20;
@@ -74,6 +77,9 @@ class Phases {
   void set_sendable(uint32_t peer, uint64_t bytes, base::Nanoseconds now);
   /// `bytes` have been sent to `peer`, and `left` could be sent now.
   void sent(uint32_t peer, uint64_t bytes, uint64_t left, base::Nanoseconds now);
+  /// `bytes` of rows go without a turn. Until nothing has been sent for `turn_ns` they count as what there is to send: who sends
+  /// at once whatever there is never has much, and would never wait for a turn.
+  void note_without_turn(uint64_t bytes, base::Nanoseconds now);
   /// What has to happen by now happens. To be called at deadline(), at the latest.
   void on_time(base::Nanoseconds now);
 
@@ -82,7 +88,11 @@ class Phases {
   uint64_t allowance(uint32_t peer, base::Nanoseconds now) const noexcept;
   /// The peer that has the turn; this node's own number: none has it.
   uint32_t target() const noexcept;
+  /// Its number. Greater with each.
+  uint64_t turn() const noexcept { return turn_.number; }
   bool is_at_rest() const noexcept { return !round_.is_on; }
+  /// Rows may be sent in turns only.
+  bool holds_rows() const noexcept { return is_scheduled() && has_much(); }
 
   // What to tell.
   /// False: nothing more. What is told to a peer is sent in this order.
@@ -123,8 +133,12 @@ class Phases {
   /// By how many numbers `to` comes after `from`.
   uint32_t distance(uint32_t from, uint32_t to) const noexcept;
   uint32_t target_of_phase() const noexcept { return (self_ + phase()) % node_count(); }
-  /// There are three nodes, with this one.
-  bool is_scheduled() const noexcept { return there_ >= 2 && turn_.number < kLastTurn; }
+  bool is_scheduled() const noexcept {
+    return there_ + 1 >= kLeastNodes && turn_.number < kLastTurn;
+  }
+  bool has_much() const noexcept {
+    return sendable_ != 0 && sendable_ + without_turn_ >= settings_.from_bytes;
+  }
   bool is_waiting() const noexcept { return round_.is_on && !turn_.has_begun; }
   /// The node that this one follows has passed its turn for the same target.
   bool is_due() const noexcept;
@@ -135,6 +149,7 @@ class Phases {
   void advance(base::Nanoseconds now);
   void pass_turns(base::Nanoseconds now);
   void wake(base::Nanoseconds now);
+  void forget_what_was_sent(base::Nanoseconds now) noexcept;
   void enter_round();
   void begin(base::Nanoseconds now);
   void pass(base::Nanoseconds now);
@@ -152,6 +167,8 @@ class Phases {
   std::vector<Telling> tellings_;
   size_t taken_ = 0;  // of tellings_
   uint64_t sendable_ = 0;
+  uint64_t without_turn_ = 0;      // note_without_turn
+  base::Nanoseconds sent_ns_ = 0;  // when anything was
   uint32_t there_ = 0;
   uint32_t followed_;  // self_: nobody
   bool may_follow_another_ = false;

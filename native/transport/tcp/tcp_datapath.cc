@@ -82,6 +82,7 @@ void TcpLink::send_pending() {
       right_.give_back();
     } while (anything_due());
   });
+  send_what_is_due();
 }
 
 // Sends everything pending. True: nothing is left, and the right is still held. False: another thread has the
@@ -103,6 +104,8 @@ bool TcpLink::send_while_held() {
       // A short write is tried again: only a send that is refused makes the kernel report when
       // there is space.
       gather_.advance(static_cast<size_t>(sent));
+      if (turns_ != nullptr) [[unlikely]]
+        note_sent(static_cast<size_t>(sent));
       turn += static_cast<size_t>(sent);
       if (turn < kSendTurnBytes) continue;
       if (gather_.empty() && !anything_due()) return true;
@@ -137,6 +140,7 @@ void TcpLink::on_writable() {
     right_.give_back();
     if (anything_due()) send_pending();
   });
+  send_what_is_due();
 }
 
 // Fills the batch with what is pending.
@@ -147,6 +151,8 @@ void TcpLink::gather() {
     return gather_resumes();
   if (sign_due_.load(std::memory_order_relaxed)) [[unlikely]]
     gather_sign();
+  if (turns_ != nullptr) [[unlikely]]
+    gather_turn();
   reads_.take([this](uint32_t number) {
     if (gather_.message_count == gather_.read_limit()) {
       note_due();
@@ -159,24 +165,32 @@ void TcpLink::gather() {
   // Until then what is marked stays so; accept_resume makes it due.
   if (!resumption_.may_write.load(std::memory_order_acquire)) [[unlikely]]
     return;
+  if (turns_ != nullptr) [[unlikely]]
+    return gather_rows_in_turn();
   writes_.take([this](uint32_t number) {
     if (gather_.message_count == gather_.message_limit) {
       note_due();
       return false;
     }
-    TcpOutgoing& ring = outgoing_[number];
-    const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
-    const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
-    if (end == from) return true;
-    ring.sent_.store(end, std::memory_order_relaxed);
-    const uint32_t bytes = static_cast<uint32_t>(end - from);  // at most the ring
-    gather_.add(wire::written_message(number, bytes, from));
-    const uint32_t ring_bytes = ring.producer_.ring_bytes();
-    const uint32_t to_end = ring_bytes - static_cast<uint32_t>(from & (ring_bytes - 1));
-    gather_.add_piece(ring.producer_.at(from), bytes < to_end ? bytes : to_end);
-    if (bytes > to_end) gather_.add_piece(ring.producer_.at(0), bytes - to_end);
+    gather_ring(number);
     return true;
   });
+}
+
+// What is committed there. Returns how much that is.
+uint32_t TcpLink::gather_ring(uint32_t number) {
+  TcpOutgoing& ring = outgoing_[number];
+  const wire::Position from = ring.sent_.load(std::memory_order_relaxed);
+  const wire::Position end = ring.producer_.committed();  // acquire: the frames' bytes
+  if (end == from) return 0;
+  ring.sent_.store(end, std::memory_order_relaxed);
+  const uint32_t bytes = static_cast<uint32_t>(end - from);  // at most the ring
+  gather_.add(wire::written_message(number, bytes, from));
+  const uint32_t ring_bytes = ring.producer_.ring_bytes();
+  const uint32_t to_end = ring_bytes - static_cast<uint32_t>(from & (ring_bytes - 1));
+  gather_.add_piece(ring.producer_.at(from), bytes < to_end ? bytes : to_end);
+  if (bytes > to_end) gather_.add_piece(ring.producer_.at(0), bytes - to_end);
+  return bytes;
 }
 
 void TcpLink::gather_sign() {
@@ -218,6 +232,7 @@ Pulse TcpLink::take_pulse() noexcept {
   const bool heard = life_.beat();
   const bool is_stuck = life_.tally.is_stuck();
   receiver_->give();
+  send_what_is_due();
   if (is_stuck) return Pulse::stuck;
   return heard ? Pulse::heard : context_.signs ? Pulse::none : Pulse::unknown;
 }
@@ -235,6 +250,8 @@ bool TcpLink::halt(State to, const Status& why) noexcept {
   state_.store(to, std::memory_order_release);
   if (to == kStopped) resumption_.failure = why;
   if (was != kRunning) return false;
+  if (turns_ != nullptr)
+    turns_->turns().leave(context_.peer_node, *this, context_.reactor->clock().now_ns());
   receiver_->remove(stream_->fd());
   // The network thread gets an event, finds the link halted, and removes the socket.
   stream_->shutdown();
@@ -288,6 +305,7 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
   resumption_.heard = 0;
   resumption_.owes = false;
   receiver_->give();
+  enter_turns();
   FARO_RETURN_IF_ERROR(watch());
   {
     // A worker that reads what had come before may have stopped the link meanwhile: halt() found nothing to remove.

@@ -36,8 +36,10 @@
 #include "base/fixed_array.h"
 #include "transport/mending_tally.h"
 #include "transport/messaged_path.h"
+#include "transport/schedule/turns.h"
 #include "transport/tcp/arrival.h"
 #include "transport/tcp/kernel_watch.h"
+#include "transport/tcp/node_turns.h"
 #include "transport/tcp/right_to_write.h"
 #include "transport/tcp/ring_region.h"
 #include "transport/tcp/tcp_receiver.h"
@@ -79,14 +81,20 @@ class TcpIncoming final : public MessagedIncoming {
 
 /// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
 /// when that does not run. Owns: the socket and the memory of the rings.
-class TcpLink final : public DataLink, public MessagedPath {
+class TcpLink final : public DataLink, public MessagedPath, private schedule::Turns::Path {
  public:
   /// What a link takes beside its rings and its connection.
   static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept;
 
+  /// What the links of a node share. turns: null, if rows are sent without.
+  struct Shared {
+    std::shared_ptr<TcpReceiver> receiver;
+    std::shared_ptr<DeferredSends> deferred;
+    std::shared_ptr<NodeTurns> turns = nullptr;
+  };
+
   /// Takes over a connected non-blocking socket, encrypted by `tls` or by nothing (null).
-  TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-          std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
+  TcpLink(LinkContext& context, Shared shared, int fd, std::shared_ptr<tls::Stream> tls,
           RingRegion outgoing, RingRegion incoming);
   ~TcpLink() override;
   TcpLink(const TcpLink&) = delete;
@@ -98,6 +106,8 @@ class TcpLink final : public DataLink, public MessagedPath {
   const Capabilities& capabilities() const override { return kTcpCapabilities; }
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
+
+  void add_counters(LinkCounters& sum) const override;
 
   Pulse take_pulse() noexcept override;
 
@@ -163,10 +173,15 @@ class TcpLink final : public DataLink, public MessagedPath {
     uint32_t message_count = 0;
     uint32_t piece_count = 0;
     uint32_t first_piece = 0;  // not yet completely in the kernel
+    uint64_t row_bytes = 0;    // not yet in the kernel, about; counted only with turns
+    bool is_turn = false;      // its rows have been gathered in a turn
 
     uint32_t read_limit() const { return message_limit / 2; }
     bool empty() const { return first_piece == piece_count; }
-    void clear() { message_count = piece_count = first_piece = 0; }
+    void clear() {
+      message_count = piece_count = first_piece = 0;
+      row_bytes = 0;
+    }
     void add(const wire::DataMessage& message);
     void add_piece(const void* data, size_t bytes);
     /// What is not in the kernel yet.
@@ -183,6 +198,21 @@ class TcpLink final : public DataLink, public MessagedPath {
   void gather();
   void gather_resumes();
   void gather_sign();
+  uint32_t gather_ring(uint32_t number);
+
+  // Sending in turns (tcp_turns.cc).
+  void send_due() noexcept override;
+  void enter_turns();
+  void gather_turn();
+  void gather_rows_in_turn();
+  uint64_t pending_rows() const noexcept;
+  void note_sent(size_t bytes);
+  Status accept_turn(const wire::DataMessage& message);
+  /// Has others send whose turn it is now.
+  void send_what_is_due() noexcept {
+    if (turns_ != nullptr) [[unlikely]]
+      turns_->turns().send_due();
+  }
 
   Status watch();
 
@@ -221,6 +251,7 @@ class TcpLink final : public DataLink, public MessagedPath {
 
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;
+  const std::shared_ptr<NodeTurns> turns_;  // null: rows are sent without
   std::optional<TcpStream>
       stream_;  // changed under the mutex by the thread that has both rights; none: given up
   RingRegion outgoing_region_;

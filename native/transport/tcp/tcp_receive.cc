@@ -25,11 +25,11 @@ constexpr size_t kReceiveTurnBytes = size_t{512} << 10;
 
 }  // namespace
 
-TcpLink::TcpLink(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-                 std::shared_ptr<DeferredSends> deferred, int fd, std::shared_ptr<tls::Stream> tls,
+TcpLink::TcpLink(LinkContext& context, Shared shared, int fd, std::shared_ptr<tls::Stream> tls,
                  RingRegion outgoing, RingRegion incoming)
-    : MessagedPath(context, std::move(deferred)),
-      receiver_(std::move(receiver)),
+    : MessagedPath(context, std::move(shared.deferred)),
+      receiver_(std::move(shared.receiver)),
+      turns_(context.has_turns ? std::move(shared.turns) : nullptr),
       stream_(std::in_place, fd, std::move(tls)),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
@@ -62,6 +62,8 @@ uint64_t TcpLink::bytes(const ring::Layout& outgoing, const ring::Layout& incomi
 }
 
 Status TcpLink::start() {
+  if (turns_ != nullptr) FARO_RETURN_IF_ERROR(turns_->open(*context_.reactor));
+  enter_turns();
   FARO_RETURN_IF_ERROR(watch());
   return deferred_->add(*context_.reactor, *this);
 }
@@ -78,6 +80,8 @@ Status TcpLink::watch() {
 TcpLink::~TcpLink() {
   stop();
   deferred_->remove(*this);
+  if (turns_ != nullptr)
+    turns_->turns().remove(context_.peer_node, *this, context_.reactor->clock().now_ns());
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   receiver_->give();
   if (registered_) context_.reactor->remove(stream_->fd());
@@ -94,6 +98,7 @@ void TcpLink::on_events(uint32_t events) {
     receiver_->take();
     on_readable(true);
     receiver_->give();
+    send_what_is_due();
   } else if ((events & EPOLLIN) != 0) {
     read_resumes();
   }
@@ -104,6 +109,7 @@ void TcpLink::read_resumes() {
   on_readable(false);
   const bool resumes = resumption_.heard != outgoing_.size();
   receiver_->give();
+  send_what_is_due();
   if (!resumes && !halted()) context_.reactor->change(stream_->fd(), kEvents);
 }
 
@@ -196,9 +202,10 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
   return {};
 }
 
-// A sign of life, whose coming is all that it says.
+// A sign of life, whose coming is all that it says; or of turns.
 Status TcpLink::accept_no_read(const wire::DataMessage& message) {
   if (context_.signs && wire::is_sign(message)) return {};
+  if (turns_ != nullptr && wire::is_turn(message)) return accept_turn(message);
   return base::error(Code::protocol_error, "READ of ring {}; there are {}", wire::ring_of(message),
                      outgoing_.size());
 }

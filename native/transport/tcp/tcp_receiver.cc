@@ -2,6 +2,8 @@
 
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -19,6 +21,7 @@ constexpr size_t kLinksOfNetworkThread = 32;
 }  // namespace
 
 TcpReceiver::~TcpReceiver() {
+  if (reactor_ != nullptr && attendance_.valid()) reactor_->remove(attendance_.get());
   if (reactor_ != nullptr) reactor_->remove(gate_epoll_.get());
 }
 
@@ -36,6 +39,7 @@ Status TcpReceiver::open(Reactor& reactor) {
     if (!read(kLinksOfNetworkThread)) sched_yield();
   }));
   reactor_ = &reactor;
+  if (turns_ != nullptr) FARO_RETURN_IF_ERROR(open_attendance(reactor));
   open_.store(true, std::memory_order_release);
   return Status::Ok();
 }
@@ -61,6 +65,8 @@ void TcpReceiver::take() noexcept {
 
 bool TcpReceiver::poll() noexcept {
   if (!open_.load(std::memory_order_acquire)) return false;
+  if (turns_ != nullptr) [[unlikely]]
+    has_read_.store(true, std::memory_order_relaxed);
   if (armed_.load(std::memory_order_relaxed) && sleeping_.load(std::memory_order_relaxed) == 0) {
     std::lock_guard lock(gate_mutex_);
     if (sleeping_.load(std::memory_order_relaxed) == 0) arm_locked(false);
@@ -76,6 +82,8 @@ bool TcpReceiver::read(size_t most_links) noexcept {
   for (int i = 0; i < count; ++i)
     static_cast<TcpLink*>(events[static_cast<size_t>(i)].data.ptr)->on_readable(false);
   give();
+  if (turns_ != nullptr) [[unlikely]]
+    turns_->send_due();
   return count > 0;
 }
 
@@ -97,6 +105,35 @@ void TcpReceiver::arm_locked(bool armed) noexcept {
   event.events = armed ? EPOLLIN : 0u;
   epoll_ctl(gate_epoll_.get(), EPOLL_CTL_MOD, data_epoll_.get(), &event);
   armed_.store(armed, std::memory_order_relaxed);
+  if (!armed && attendance_.valid() && !is_attended_) attend_locked();
+}
+
+// ------------------------------------------------------------------------------------- with turns
+
+Status TcpReceiver::open_attendance(Reactor& reactor) {
+  attendance_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!attendance_.valid())
+    return base::error(Code::system_error, "timerfd_create: {}", std::strerror(errno));
+  return reactor.add(attendance_.get(), EPOLLIN, [this](uint32_t) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(attendance_.get(), &count, sizeof count);
+    on_attendance();
+  });
+}
+
+void TcpReceiver::attend_locked() noexcept {
+  is_attended_ = true;
+  itimerspec once{};
+  once.it_value.tv_nsec = kUnattended;
+  timerfd_settime(attendance_.get(), 0, &once, nullptr);  // fails for bad arguments only
+}
+
+void TcpReceiver::on_attendance() noexcept {
+  const std::lock_guard lock(gate_mutex_);
+  is_attended_ = false;
+  if (armed_.load(std::memory_order_relaxed)) return;
+  if (has_read_.exchange(false, std::memory_order_relaxed)) return attend_locked();
+  arm_locked(true);
 }
 
 }  // namespace faro::transport::tcp

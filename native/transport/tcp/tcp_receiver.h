@@ -9,7 +9,8 @@
 //                   └── polled by workers, without waiting
 //
 // Nothing is lost: the interest is level-triggered, so arming it while there is something to read wakes the network thread
-// at once. If no worker of a node sleeps or polls, rows stay in the sockets: no worker could take them anyway.
+// at once. If no worker of a node sleeps or polls, rows stay in the sockets: no worker could take them anyway. But where rows are
+// sent in turns, others wait for what is told of these. There the network thread reads when no worker has for kUnattended.
 #pragma once
 
 #include <array>
@@ -18,8 +19,10 @@
 #include <mutex>
 #include <span>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "faro/status.h"
+#include "transport/schedule/turns.h"
 #include "transport/transport.h"
 
 namespace faro::transport::tcp {
@@ -28,7 +31,8 @@ class TcpLink;
 
 class TcpReceiver {
  public:
-  TcpReceiver() = default;
+  /// `turns`: of the node, null if it has none; outlives this.
+  explicit TcpReceiver(schedule::Turns* turns = nullptr) : turns_(turns) {}
   ~TcpReceiver();
   TcpReceiver(const TcpReceiver&) = delete;
   TcpReceiver& operator=(const TcpReceiver&) = delete;
@@ -58,7 +62,13 @@ class TcpReceiver {
   Status open(Reactor& reactor);
   bool read(size_t most_links) noexcept;
   void arm_locked(bool armed) noexcept;
+  Status open_attendance(Reactor& reactor);
+  void attend_locked() noexcept;
+  void on_attendance() noexcept;
 
+  static constexpr base::Nanoseconds kUnattended = base::kMillisecond;
+
+  schedule::Turns* const turns_;
   Reactor* reactor_ = nullptr;
   base::UniqueFd data_epoll_;
   base::UniqueFd gate_epoll_;
@@ -71,6 +81,11 @@ class TcpReceiver {
   std::mutex gate_mutex_;              // never on the way of a row: only around sleeps
   std::atomic<uint32_t> sleeping_{0};  // workers; written under the mutex
   std::atomic<bool> armed_{true};      // likewise
+
+  // With turns: whether workers still read.
+  base::UniqueFd attendance_;         // a timer
+  bool is_attended_ = false;          // it runs; under the mutex
+  std::atomic<bool> has_read_{true};  // a worker, since it was started
 };
 
 }  // namespace faro::transport::tcp

@@ -31,12 +31,10 @@ int make_broken_socket() {
 
 class TcpSetup final : public LinkSetup {
  public:
-  TcpSetup(LinkContext& context, std::shared_ptr<TcpReceiver> receiver,
-           std::shared_ptr<DeferredSends> deferred, const std::optional<SocketAddress>& source,
+  TcpSetup(LinkContext& context, TcpLink::Shared shared, const std::optional<SocketAddress>& source,
            std::shared_ptr<tls::Credentials> credentials)
       : context_(context),
-        receiver_(std::move(receiver)),
-        deferred_(std::move(deferred)),
+        shared_(std::move(shared)),
         connecting_(context, source, std::move(credentials)) {}
 
   Status start() override {
@@ -53,7 +51,7 @@ class TcpSetup final : public LinkSetup {
     // It has broken since this side was ready, and the peer may be up: a link that is broken can be mended.
     if (stream.fd < 0) stream.fd = make_broken_socket();
     auto link =
-        std::make_unique<TcpLink>(context_, receiver_, deferred_, stream.fd, std::move(stream.tls),
+        std::make_unique<TcpLink>(context_, std::move(shared_), stream.fd, std::move(stream.tls),
                                   std::move(outgoing_), std::move(incoming_));
     failure_ = link->start();
     if (!failure_.ok()) return nullptr;
@@ -69,8 +67,7 @@ class TcpSetup final : public LinkSetup {
   }
 
   LinkContext& context_;
-  std::shared_ptr<TcpReceiver> receiver_;
-  std::shared_ptr<DeferredSends> deferred_;
+  TcpLink::Shared shared_;
   TcpConnecting connecting_;
   RingRegion outgoing_;
   RingRegion incoming_;
@@ -119,7 +116,9 @@ uint64_t TcpTransport::state_bytes(const ring::Layout& outgoing,
 }
 
 std::unique_ptr<LinkSetup> TcpTransport::begin(LinkContext& context) {
-  return std::make_unique<TcpSetup>(context, receiver_, deferred_, source_, credentials_);
+  return std::make_unique<TcpSetup>(
+      context, TcpLink::Shared{.receiver = receiver_, .deferred = deferred_, .turns = turns_},
+      source_, credentials_);
 }
 
 std::unique_ptr<LinkMending> TcpTransport::mend(LinkContext& context, DataLink& link) {

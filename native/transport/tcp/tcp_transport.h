@@ -9,6 +9,7 @@
 
 #include "tls/credentials.h"
 #include "transport/deferred_sends.h"
+#include "transport/tcp/node_turns.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp_receiver.h"
 #include "transport/transport.h"
@@ -19,10 +20,14 @@ namespace faro::transport::tcp {
 class TcpTransport final : public Transport {
  public:
   /// `source`: the address from which data connections are dialled; none: the system chooses.
-  /// `credentials`: to dial them with TLS; null: in the clear.
+  /// `credentials`: to dial them with TLS; null: in the clear. `turns`: those of the node, for links whose
+  /// context has some; null: none.
   explicit TcpTransport(std::optional<SocketAddress> source = std::nullopt,
-                        std::shared_ptr<tls::Credentials> credentials = nullptr)
-      : source_(std::move(source)), credentials_(std::move(credentials)) {}
+                        std::shared_ptr<tls::Credentials> credentials = nullptr,
+                        std::shared_ptr<NodeTurns> turns = nullptr)
+      : source_(std::move(source)),
+        credentials_(std::move(credentials)),
+        turns_(std::move(turns)) {}
 
   const Capabilities& capabilities() const override;
   /// Always ok: a machine without TCP cannot even have a session.
@@ -43,7 +48,9 @@ class TcpTransport final : public Transport {
   const std::optional<SocketAddress> source_;
   const std::shared_ptr<tls::Credentials> credentials_;
   std::shared_ptr<DeferredSends> deferred_ = std::make_shared<DeferredSends>();  // with its links
-  std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>();      // with its links
+  const std::shared_ptr<NodeTurns> turns_;  // with its links, and the receiver's
+  std::shared_ptr<TcpReceiver> receiver_ =
+      std::make_shared<TcpReceiver>(turns_ == nullptr ? nullptr : &turns_->turns());  // likewise
 };
 
 }  // namespace faro::transport::tcp

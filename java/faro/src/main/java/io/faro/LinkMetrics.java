@@ -22,6 +22,8 @@ package io.faro;
  * @param signalledPosts reported when completed
  * @param completions taken, for sends and receives
  * @param networkEvents that woke the network thread to take some
+ * @param turns in which rows could be sent to the node ({@code network.schedule})
+ * @param turnBytes bytes of frames sent in these; the rest of bytesSent went without a turn
  */
 public record LinkMetrics(
     int node,
@@ -41,5 +43,7 @@ public record LinkMetrics(
     long creditReturns,
     long signalledPosts,
     long completions,
-    long networkEvents)
+    long networkEvents,
+    long turns,
+    long turnBytes)
     implements Counters {}

@@ -84,7 +84,8 @@ final class NativeMetrics {
   private LinkMetrics link() {
     return new LinkMetrics(
         index(), texts.next(), value() == 1, value(), value(), value(), value(), value(), value(),
-        value(), value(), value(), value(), value(), value(), value(), value(), value());
+        value(), value(), value(), value(), value(), value(), value(), value(), value(), value(),
+        value());
   }
 
   private LaneMetrics lane() {

@@ -187,6 +187,26 @@ public enum Setting {
    */
   VERBS_MODULE("verbs.module", ""),
   /**
+   * Who may send rows to whom over tcp, so that several nodes do not send to one at a time: off
+   * (all, always), or phases (in turns, once there is enough to send). No effect over shared
+   * memory, and with fewer than three nodes.
+   */
+  NETWORK_SCHEDULE("network.schedule", "off"),
+  /**
+   * With network.schedule = phases: after this much the turn passes to the next node. No more than
+   * the rings to a node hold is sent at once.
+   */
+  NETWORK_TURN_BYTES("network.turn_bytes", "4194304"),
+  /**
+   * With network.schedule = phases: a node that has less than this to send, to all others together,
+   * sends it without a turn. Unless it is set, a quarter of network.turn_bytes.
+   */
+  NETWORK_SCHEDULE_FROM("network.schedule_from", "1048576"),
+  /**
+   * With network.schedule = phases: a turn passes when nothing of it has moved for this long.
+   */
+  NETWORK_TURN_MS("network.turn_ms", "10"),
+  /**
    * Most memory that this node may take for its rings, links and channels, all that it has for
    * these included. 0: the limits of the machine.
    */

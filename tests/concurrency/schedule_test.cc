@@ -1,0 +1,88 @@
+// network.schedule = phases, through the public API: four nodes over tcp, each with two workers that send to all.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/shuffle_api.h"
+
+namespace faro::test {
+namespace {
+
+class Schedule : public ShuffleApi {
+ protected:
+  void open_nodes(uint32_t nodes, SettingList more = {}) {
+    more.insert(more.begin(), {{"transport", "tcp"},
+                               {"cluster.workers", "2"},
+                               {"ring.bytes", "64 KiB"},
+                               {"transfer.threshold_bytes", "16 KiB"},
+                               {"network.schedule", "phases"},
+                               {"network.turn_bytes", "128 KiB"},
+                               {"network.turn_ms", "2000"}});
+    open(nodes, more);
+  }
+  /// Each worker sends as many rows to each, and takes what comes.
+  void exchange(uint64_t rows) {
+    const QueryId id = session().begin_query();
+    const uint32_t workers = cluster_->worker_count();
+    std::atomic<uint64_t> taken{0};
+    cluster_->run_workers([&](uint32_t me) {
+      Shuffle shuffle = open_shuffle(worker(me), spec(id, 0, sizeof(uint64_t)));
+      const auto sender = value_of(shuffle.sender<uint64_t>());
+      for (uint64_t row = 0; row < rows; ++row) {
+        for (uint32_t to = 0; to < workers; ++to) ASSERT_EQ(sender.send(to, row), Outcome::done);
+      }
+      ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
+      taken += take_rows(shuffle);
+      close_and_end(shuffle, me, id);
+    });
+    EXPECT_EQ(taken, rows * workers * workers);
+  }
+  struct Sent {
+    uint64_t bytes = 0;
+    uint64_t in_turns = 0;
+    uint64_t turns = 0;
+  };
+  /// To other nodes, by all.
+  Sent sent() {
+    Sent sum;
+    for (uint32_t node = 0; node < cluster_->size(); ++node) {
+      for (const LinkMetrics& link : session(node).metrics().links) {
+        if (link.node == node) continue;
+        sum.bytes += link.bytes_sent;
+        sum.in_turns += link.turn_bytes;
+        sum.turns += link.turns;
+      }
+    }
+    return sum;
+  }
+};
+
+TEST_F(Schedule, much_goes_in_turns_and_arrives_whole) {
+  open_nodes(4);
+  exchange(100'000);
+  const Sent much = sent();
+  EXPECT_GE(much.in_turns * 10, much.bytes * 9);
+  EXPECT_LE(much.in_turns, much.bytes);
+  EXPECT_GT(much.turns, 12u);
+}
+
+TEST_F(Schedule, little_goes_without_a_turn) {
+  open_nodes(4);
+  exchange(10);
+  const Sent little = sent();
+  EXPECT_GT(little.bytes, 0u);
+  EXPECT_EQ(little.turns, 0u);
+  EXPECT_EQ(little.in_turns, 0u);
+}
+
+TEST_F(Schedule, two_nodes_have_no_turns) {
+  open_nodes(2);
+  exchange(100'000);
+  EXPECT_EQ(sent().turns, 0u);
+}
+
+}  // namespace
+}  // namespace faro::test
