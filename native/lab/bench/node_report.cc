@@ -5,7 +5,7 @@
 //   number of workers | per worker: 12 numbers
 //   number of links   | per link:   15 numbers, name (8 bytes, zero-filled)
 //   number of lanes   | per lane:   8 numbers
-//   8 numbers of the session
+//   6 numbers of the session
 #include "lab/bench/node_report.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace faro::bench {
 namespace {
 
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 2;
 constexpr uint64_t kHeadWords = 4;
 constexpr uint64_t kRoundWords = 4;
 constexpr uint64_t kWorkerWords = 14;
 constexpr uint64_t kLinkWords = 18;
 constexpr uint64_t kLaneWords = 10;
-constexpr uint64_t kSessionWords = 8;
+constexpr uint64_t kSessionWords = 6;
 
 template <class Round, class Visit>
 void each_round_word(Round& r, Visit visit) {

@@ -52,7 +52,6 @@ void each_link_metric(Metrics& l, Visit visit) {
       visit("completions", l.completions);
   visit("network_events", l.network_events), visit("no_room", l.no_room),
       visit("unreleased_bytes", l.unreleased_bytes);
-  visit("turns", l.turns), visit("turn_bytes", l.turn_bytes);
 }
 template <class Metrics, class Visit>
 void each_lane_metric(Metrics& l, Visit visit) {
@@ -70,10 +69,10 @@ void each_session_metric(Metrics& s, Visit visit) {
   visit("overflow_file_bytes", s.overflow_file_bytes),
       visit("overflow_file_peak_bytes", s.overflow_file_peak_bytes);
   visit("queries_running", s.queries_running), visit("queries_failed", s.queries_failed);
-  visit("untaken_frames", s.untaken_frames), visit("untaken_streams", s.untaken_streams);
 }
 
-/// A sequence of 64-bit little-endian words; see the .cc. Threads: any.
+/// A sequence of 64-bit little-endian words; see the .cc. Nodes of other builds read it, so it has what it had in the first of them
+/// (tests/compatibility). Threads: any.
 std::vector<uint64_t> encode(const NodeReport& report);
 
 /// Reads it back. The words may come from anywhere: every count is checked against what is there.

@@ -114,14 +114,13 @@ Result<std::vector<CarrierResult>> run_on_hosts(const Flags& flags, const Run& r
     options.round_count = 1 + flags.repetitions;
     options.config = run.config;
     FARO_RETURN_IF_ERROR(options.config.set("transport", std::string_view(name), "bench"));
-    options.job_words = {job.process_count,
-                         job.workers_per_process,
-                         job.rows_per_process,
-                         job.row_bytes,
-                         static_cast<uint64_t>(job.hash),
-                         static_cast<uint64_t>(carrier),
-                         flags.repetitions,
-                         static_cast<uint64_t>(job.delivery)};
+    options.job_words = {
+        job.process_count, job.workers_per_process,         job.rows_per_process,
+        job.row_bytes,     static_cast<uint64_t>(job.hash), static_cast<uint64_t>(carrier),
+        flags.repetitions};
+    // Nodes that know nothing of it deliver to workers.
+    if (job.delivery != Delivery::worker)
+      options.job_words.push_back(static_cast<uint64_t>(job.delivery));
     line.begin(fmt::format("{}, while waiting for all nodes", name));
     options.on_round = [&line, &options, &name](uint32_t round) {
       line.update(static_cast<double>(round) / options.round_count,

@@ -1,6 +1,5 @@
 package io.faro.bench;
 
-import io.faro.Delivery;
 import io.faro.QueryId;
 import java.io.Closeable;
 import java.io.IOException;
@@ -109,8 +108,7 @@ final class Control implements Closeable {
       Long.BYTES,
       job.partition().ordinal(),
       options.carrier().number(),
-      options.rounds() - 1,
-      Delivery.WORKER.ordinal()
+      options.rounds() - 1
     };
   }
 

@@ -9,10 +9,10 @@ import java.util.ArrayList;
  * its rounds and no counters; of a C++ node only the rounds are read.
  */
 record NodeReport(long connectNanos, List<RoundReport> rounds) {
-  private static final long VERSION = 3;
+  private static final long VERSION = 2;
   private static final int HEAD_WORDS = 5;
   private static final int ROUND_WORDS = 4;
-  private static final int EMPTY_METRICS_WORDS = 3 + 8; // no workers, links, lanes; the session's
+  private static final int EMPTY_METRICS_WORDS = 3 + 6; // no workers, links, lanes; the session's
 
   /** One round of one node. */
   record RoundReport(long elapsedNanos, long cpuNanos, long count, long checksum) {}
