@@ -67,8 +67,8 @@ Link::Link(Owner& owner, transport::LinkContext context,
       history_(context_.reactor->clock().now_ns()),
       setup_(context_.initiator) {
   context_.events = this;
-  context_.signs = (peer_.head.features & wire::kSigns) != 0;
-  context_.has_turns = (peer_.head.features & wire::kTurns) != 0;
+  context_.agreed.signs = (peer_.head.features & wire::kSigns) != 0;
+  context_.agreed.turns = (peer_.head.features & wire::kTurns) != 0;
   context_.send = [this](std::span<const std::byte> payload) {
     if (state_.is(LinkState::setting_up) || state_.is(LinkState::mending))
       control_.send(wire::encode_payload(ControlKind::setup, payload));

@@ -290,8 +290,12 @@ struct LinkContext {
   Reactor* reactor = nullptr;
   LinkEvents* events = nullptr;
   base::Nanoseconds liveness = 0;  // a peer that is silent for so long is lost; 0: nobody asks
-  bool signs = false;              // both sides send signs of life on data connections
-  bool has_turns = false;          // both sides send rows in turns, where the transport has those
+  /// What both sides do on data connections, where the transport has it.
+  struct Agreed {
+    bool signs = false;  // they send signs of life
+    bool turns = false;  // they send rows in turns
+  };
+  Agreed agreed;
   MendPlan mending;
   /// Sends a setup message (at most 4 KiB) to the peer's LinkSetup over the control connection.
   std::function<void(std::span<const std::byte>)> send;

@@ -38,7 +38,7 @@ Result<std::unique_ptr<TransportPair>> ConnectedPair::open(const PairShape& shap
     // Moved: a transport must not outlive the reactor of its side, also if opening fails.
     pair->sides_[side].transport = std::move(parts.transports[side]);
     FARO_RETURN_IF_ERROR(pair->prepare(side, shape));
-    pair->sides_[side].context.signs = parts.signs;
+    pair->sides_[side].context.agreed.signs = parts.signs;
   }
   FARO_RETURN_IF_ERROR(pair->connect());
   return std::unique_ptr<TransportPair>(std::move(pair));

@@ -174,7 +174,7 @@ class NotificationRun {
     region_ = {parts.incoming.base(), parts.incoming.bytes()};
     inline_bytes_ = (shape & 1) != 0 ? 256 : 0;
     acknowledges_writes_ = (shape & 8) != 0;
-    end_.context().signs = (shape & 16) != 0;
+    end_.context().agreed.signs = (shape & 16) != 0;
     parts.paths = connect(parts);
     parts.peer_address = kPeerAddress;
     parts.peer_key = kKey;

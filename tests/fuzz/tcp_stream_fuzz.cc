@@ -28,8 +28,8 @@ class TcpStreamRun {
  public:
   explicit TcpStreamRun(Input input) : input_(input) {
     const uint8_t offers = input_.number<uint8_t>();
-    end_.context().signs = (offers & 1) != 0;
-    end_.context().has_turns = (offers & 2) != 0;
+    end_.context().agreed.signs = (offers & 1) != 0;
+    end_.context().agreed.turns = (offers & 2) != 0;
     link_ = std::make_unique<TcpLink>(
         end_.context(),
         TcpLink::Shared{receiver_, std::make_shared<transport::DeferredSends>(), turns_}, connect(),
@@ -97,7 +97,7 @@ class TcpStreamRun {
         return says_message(wire::resume_message(ring, unread, uint64_t{64} * input_.below(64)));
       }
       case 12:
-        return end_.context().has_turns && input_.flag() ? says_turn() : says_sign();
+        return end_.context().agreed.turns && input_.flag() ? says_turn() : says_sign();
       case 13:
         return beats();
       default:
@@ -110,7 +110,8 @@ class TcpStreamRun {
     const wire::DataMessage sign = wire::sign_message();
     says_in_pieces(std::as_bytes(std::span(&sign, 1)));
     if (says_signs_only_)
-      require(end_.failed() != end_.context().signs, "signs of life come where they were offered");
+      require(end_.failed() != end_.context().agreed.signs,
+              "signs of life come where they were offered");
   }
   void says_turn() {
     const uint32_t words = input_.number<uint32_t>();
@@ -120,7 +121,7 @@ class TcpStreamRun {
     const transport::Pulse pulse = link_->take_pulse();
     require(pulse != transport::Pulse::heard || std::exchange(said_, false),
             "nobody is heard who has said nothing");
-    require(pulse != transport::Pulse::none || end_.context().signs || end_.failed(),
+    require(pulse != transport::Pulse::none || end_.context().agreed.signs || end_.failed(),
             "who sends no signs of life is not called silent");
   }
 

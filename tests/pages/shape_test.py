@@ -28,13 +28,14 @@ class ShapeTest(unittest.TestCase):
         types = Sources(self.root).types[name].values()
         return {each.name: (len(each.methods), each.fields) for each in types if not each.name.startswith("__anon")}
 
-    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0, node_functions=0, operator_functions=0):
+    def mistakes(self, functions=0, verbs_to_send=0, channel_functions=0, node_functions=0, operator_functions=0, column_functions=0):
         limits = {
             "public_functions": functions,
             "verbs_to_send": verbs_to_send,
             "channel_functions": channel_functions,
             "node_functions": node_functions,
             "operator_functions": operator_functions,
+            "column_functions": column_functions,
         }
         return list(mistakes(self.root, limits))
 

@@ -62,7 +62,7 @@ class SimPair {
       context.workers = sides_[i]->ends;
       context.ready_group = sides_[i]->ready_group;
       context.events = sides_[i].get();
-      context.signs = true;
+      context.agreed.signs = true;
       context.send = [&sent, i](std::span<const std::byte> message) {
         sent[i].assign(message.begin(), message.end());
       };

@@ -31,7 +31,6 @@ NodeReport example() {
   metrics.lanes[2].unreleased_bytes = 15;
   metrics.overflow_file_peak_bytes = 7;
   metrics.queries_failed = 8;
-  metrics.untaken_streams = 9;
   return report;
 }
 
@@ -55,7 +54,6 @@ TEST(NodeReport, comes_back_as_it_was) {
   EXPECT_EQ(report.metrics.lanes[2].unreleased_bytes, 15u);
   EXPECT_EQ(report.metrics.overflow_file_peak_bytes, 7u);
   EXPECT_EQ(report.metrics.queries_failed, 8u);
-  EXPECT_EQ(report.metrics.untaken_streams, 9u);
 }
 
 TEST(NodeReport, is_within_its_limit) {

@@ -606,7 +606,7 @@ TEST_F(TcpLinkTest, what_has_failed_for_good_is_not_mended) {
 class TcpSignsTest : public TcpLinkTest {
  protected:
   void SetUp() override {
-    context_.signs = true;
+    context_.agreed.signs = true;
     TcpLinkTest::SetUp();
   }
   Pulse pulse() { return link_->take_pulse(); }

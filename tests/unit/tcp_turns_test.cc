@@ -80,7 +80,7 @@ class TcpTurns : public testing::Test {
   void add(uint32_t node, uint32_t peer, int socket) {
     End& end = this->end(node, peer);
     end.context.peer_node = peer;
-    end.context.has_turns = true;
+    end.context.agreed.turns = true;
     end.context.outgoing = end.context.incoming = kLayout;
     end.context.workers = {&end.worker, 1};
     end.context.ready_group = {&end.ready_group, 1};

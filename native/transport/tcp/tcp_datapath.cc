@@ -82,7 +82,7 @@ void TcpLink::send_pending() {
       right_.give_back();
     } while (anything_due());
   });
-  send_what_is_due();
+  turns_.send_what_is_due();
 }
 
 // Sends everything pending. True: nothing is left, and the right is still held. False: another thread has the
@@ -104,8 +104,8 @@ bool TcpLink::send_while_held() {
       // A short write is tried again: only a send that is refused makes the kernel report when
       // there is space.
       gather_.advance(static_cast<size_t>(sent));
-      if (turns_ != nullptr) [[unlikely]]
-        note_sent(static_cast<size_t>(sent));
+      if (turns_) [[unlikely]]
+        turns_.note_sent(static_cast<size_t>(sent));
       turn += static_cast<size_t>(sent);
       if (turn < kSendTurnBytes) continue;
       if (gather_.empty() && !anything_due()) return true;
@@ -140,7 +140,7 @@ void TcpLink::on_writable() {
     right_.give_back();
     if (anything_due()) send_pending();
   });
-  send_what_is_due();
+  turns_.send_what_is_due();
 }
 
 // Fills the batch with what is pending.
@@ -149,10 +149,12 @@ void TcpLink::gather() {
   take_due();
   if (resumption_.told != incoming_.size()) [[unlikely]]
     return gather_resumes();
-  if (sign_due_.load(std::memory_order_relaxed)) [[unlikely]]
-    gather_sign();
-  if (turns_ != nullptr) [[unlikely]]
-    gather_turn();
+  if (sign_due_.load(std::memory_order_relaxed)) [[unlikely]] {
+    sign_due_.store(false, std::memory_order_relaxed);
+    gather_.add(wire::sign_message());
+  }
+  if (turns_) [[unlikely]]
+    turns_.gather_message();
   reads_.take([this](uint32_t number) {
     if (gather_.message_count == gather_.read_limit()) {
       note_due();
@@ -165,8 +167,8 @@ void TcpLink::gather() {
   // Until then what is marked stays so; accept_resume makes it due.
   if (!resumption_.may_write.load(std::memory_order_acquire)) [[unlikely]]
     return;
-  if (turns_ != nullptr) [[unlikely]]
-    return gather_rows_in_turn();
+  if (turns_) [[unlikely]]
+    return turns_.gather_rows();
   writes_.take([this](uint32_t number) {
     if (gather_.message_count == gather_.message_limit) {
       note_due();
@@ -193,11 +195,6 @@ uint32_t TcpLink::gather_ring(uint32_t number) {
   return bytes;
 }
 
-void TcpLink::gather_sign() {
-  sign_due_.store(false, std::memory_order_relaxed);
-  gather_.add(wire::sign_message());
-}
-
 // What has arrived cannot change meanwhile: the peer writes when it has the last of these.
 void TcpLink::gather_resumes() {
   uint32_t& ring = resumption_.told;
@@ -221,7 +218,7 @@ Pulse TcpLink::take_pulse() noexcept {
     life_.tally.beat(false);
     return life_.tally.is_stuck() ? Pulse::stuck : Pulse::none;
   }
-  if (context_.signs) {
+  if (context_.agreed.signs) {
     sign_due_.store(true, std::memory_order_relaxed);
     send_now();
   } else {
@@ -232,9 +229,9 @@ Pulse TcpLink::take_pulse() noexcept {
   const bool heard = life_.beat();
   const bool is_stuck = life_.tally.is_stuck();
   receiver_->give();
-  send_what_is_due();
+  turns_.send_what_is_due();
   if (is_stuck) return Pulse::stuck;
-  return heard ? Pulse::heard : context_.signs ? Pulse::none : Pulse::unknown;
+  return heard ? Pulse::heard : context_.agreed.signs ? Pulse::none : Pulse::unknown;
 }
 
 // After stop() a broken connection is no failure, and of two failures the first counts.
@@ -250,8 +247,7 @@ bool TcpLink::halt(State to, const Status& why) noexcept {
   state_.store(to, std::memory_order_release);
   if (to == kStopped) resumption_.failure = why;
   if (was != kRunning) return false;
-  if (turns_ != nullptr)
-    turns_->turns().leave(context_.peer_node, *this, context_.reactor->clock().now_ns());
+  turns_.leave();
   receiver_->remove(stream_->fd());
   // The network thread gets an event, finds the link halted, and removes the socket.
   stream_->shutdown();
@@ -305,7 +301,7 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
   resumption_.heard = 0;
   resumption_.owes = false;
   receiver_->give();
-  enter_turns();
+  turns_.enter();
   FARO_RETURN_IF_ERROR(watch());
   {
     // A worker that reads what had come before may have stopped the link meanwhile: halt() found nothing to remove.

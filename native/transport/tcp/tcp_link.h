@@ -81,7 +81,7 @@ class TcpIncoming final : public MessagedIncoming {
 
 /// Threads: outgoing and incoming ends as in transport.h; start and destruction: network thread, or
 /// when that does not run. Owns: the socket and the memory of the rings.
-class TcpLink final : public DataLink, public MessagedPath, private schedule::Turns::Path {
+class TcpLink final : public DataLink, public MessagedPath {
  public:
   /// What a link takes beside its rings and its connection.
   static uint64_t bytes(const ring::Layout& outgoing, const ring::Layout& incoming) noexcept;
@@ -107,7 +107,7 @@ class TcpLink final : public DataLink, public MessagedPath, private schedule::Tu
   Outgoing& outgoing(uint32_t ring) override { return outgoing_[ring]; }
   Incoming& incoming(uint32_t ring) override { return incoming_[ring]; }
 
-  void add_counters(LinkCounters& sum) const override;
+  void add_counters(LinkCounters& sum) const override { turns_.add_counters(sum); }
 
   Pulse take_pulse() noexcept override;
 
@@ -195,24 +195,43 @@ class TcpLink final : public DataLink, public MessagedPath, private schedule::Tu
   bool send_while_held();
   void on_writable();
   void send_later();
+  /// Sending in turns (tcp_turns.cc): which rows go now, and what is told and heard of turns. False: rows are sent without. Threads:
+  /// those of the link; gather_message, gather_rows, note_sent: who has the right to write.
+  class InTurns final : private schedule::Turns::Path {
+   public:
+    InTurns(TcpLink& link, std::shared_ptr<NodeTurns> turns)
+        : link_(link), turns_(std::move(turns)) {}
+    explicit operator bool() const noexcept { return turns_ != nullptr; }
+
+    /// Before the first enter.
+    Status open();
+    void enter();
+    void leave() noexcept;
+    void remove() noexcept;
+    void gather_message();
+    void gather_rows();
+    void note_sent(size_t bytes);
+    Status accept(const wire::DataMessage& message);
+    void add_counters(LinkCounters& sum) const;
+    /// Has others send whose turn it is now.
+    void send_what_is_due() noexcept {
+      if (turns_ != nullptr) [[unlikely]]
+        turns_->turns().send_due();
+    }
+
+   private:
+    void send_due() noexcept override;
+    uint64_t pending_rows() const noexcept;
+    uint32_t peer() const noexcept { return link_.context_.peer_node; }
+    base::Nanoseconds now() const noexcept { return link_.context_.reactor->clock().now_ns(); }
+
+    TcpLink& link_;
+    const std::shared_ptr<NodeTurns> turns_;
+  };
+
   void gather();
   void gather_resumes();
-  void gather_sign();
   uint32_t gather_ring(uint32_t number);
-
-  // Sending in turns (tcp_turns.cc).
-  void send_due() noexcept override;
-  void enter_turns();
-  void gather_turn();
-  void gather_rows_in_turn();
-  uint64_t pending_rows() const noexcept;
-  void note_sent(size_t bytes);
-  Status accept_turn(const wire::DataMessage& message);
-  /// Has others send whose turn it is now.
-  void send_what_is_due() noexcept {
-    if (turns_ != nullptr) [[unlikely]]
-      turns_->turns().send_due();
-  }
 
   Status watch();
 
@@ -251,7 +270,7 @@ class TcpLink final : public DataLink, public MessagedPath, private schedule::Tu
 
   // Constant after construction.
   const std::shared_ptr<TcpReceiver> receiver_;
-  const std::shared_ptr<NodeTurns> turns_;  // null: rows are sent without
+  InTurns turns_;
   std::optional<TcpStream>
       stream_;  // changed under the mutex by the thread that has both rights; none: given up
   RingRegion outgoing_region_;

@@ -29,7 +29,7 @@ TcpLink::TcpLink(LinkContext& context, Shared shared, int fd, std::shared_ptr<tl
                  RingRegion outgoing, RingRegion incoming)
     : MessagedPath(context, std::move(shared.deferred)),
       receiver_(std::move(shared.receiver)),
-      turns_(context.has_turns ? std::move(shared.turns) : nullptr),
+      turns_(*this, context.agreed.turns ? std::move(shared.turns) : nullptr),
       stream_(std::in_place, fd, std::move(tls)),
       outgoing_region_(std::move(outgoing)),
       incoming_region_(std::move(incoming)),
@@ -62,8 +62,8 @@ uint64_t TcpLink::bytes(const ring::Layout& outgoing, const ring::Layout& incomi
 }
 
 Status TcpLink::start() {
-  if (turns_ != nullptr) FARO_RETURN_IF_ERROR(turns_->open(*context_.reactor));
-  enter_turns();
+  FARO_RETURN_IF_ERROR(turns_.open());
+  turns_.enter();
   FARO_RETURN_IF_ERROR(watch());
   return deferred_->add(*context_.reactor, *this);
 }
@@ -73,15 +73,14 @@ Status TcpLink::watch() {
   FARO_RETURN_IF_ERROR(context_.reactor->add(stream_->fd(), watched,
                                              [this](uint32_t events) { on_events(events); }));
   registered_ = true;
-  if (!context_.signs) kernel_watch_.begin(stream_->fd(), context_.liveness);
+  if (!context_.agreed.signs) kernel_watch_.begin(stream_->fd(), context_.liveness);
   return receiver_->add(*context_.reactor, *this, stream_->fd());
 }
 
 TcpLink::~TcpLink() {
   stop();
   deferred_->remove(*this);
-  if (turns_ != nullptr)
-    turns_->turns().remove(context_.peer_node, *this, context_.reactor->clock().now_ns());
+  turns_.remove();
   receiver_->take();  // whoever was inside has left; the socket is not polled any more
   receiver_->give();
   if (registered_) context_.reactor->remove(stream_->fd());
@@ -98,7 +97,7 @@ void TcpLink::on_events(uint32_t events) {
     receiver_->take();
     on_readable(true);
     receiver_->give();
-    send_what_is_due();
+    turns_.send_what_is_due();
   } else if ((events & EPOLLIN) != 0) {
     read_resumes();
   }
@@ -109,7 +108,7 @@ void TcpLink::read_resumes() {
   on_readable(false);
   const bool resumes = resumption_.heard != outgoing_.size();
   receiver_->give();
-  send_what_is_due();
+  turns_.send_what_is_due();
   if (!resumes && !halted()) context_.reactor->change(stream_->fd(), kEvents);
 }
 
@@ -204,8 +203,8 @@ Status TcpLink::accept_read(const wire::DataMessage& message) {
 
 // A sign of life, whose coming is all that it says; or of turns.
 Status TcpLink::accept_no_read(const wire::DataMessage& message) {
-  if (context_.signs && wire::is_sign(message)) return {};
-  if (turns_ != nullptr && wire::is_turn(message)) return accept_turn(message);
+  if (context_.agreed.signs && wire::is_sign(message)) return {};
+  if (turns_ && wire::is_turn(message)) return turns_.accept(message);
   return base::error(Code::protocol_error, "READ of ring {}; there are {}", wire::ring_of(message),
                      outgoing_.size());
 }

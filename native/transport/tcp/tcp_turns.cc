@@ -8,70 +8,81 @@ namespace faro::transport::tcp {
 
 using schedule::TurnMessage;
 
-void TcpLink::add_counters(LinkCounters& sum) const {
+void TcpLink::InTurns::add_counters(LinkCounters& sum) const {
   if (turns_ == nullptr) return;
-  const schedule::Turns::Counts counts = turns_->turns().counts(context_.peer_node);
+  const schedule::Turns::Counts counts = turns_->turns().counts(peer());
   count(sum.turns, counts.turns);
   count(sum.turn_bytes, counts.bytes);
 }
 
-void TcpLink::send_due() noexcept { send_now(); }
-
-void TcpLink::enter_turns() {
-  if (turns_ == nullptr) return;
-  turns_->turns().enter(context_.peer_node, *this, context_.reactor->clock().now_ns());
+Status TcpLink::InTurns::open() {
+  return turns_ == nullptr ? Status::Ok() : turns_->open(*link_.context_.reactor);
 }
 
-void TcpLink::gather_turn() {
+void TcpLink::InTurns::enter() {
+  if (turns_ != nullptr) turns_->turns().enter(peer(), *this, now());
+}
+
+void TcpLink::InTurns::leave() noexcept {
+  if (turns_ != nullptr) turns_->turns().leave(peer(), *this, now());
+}
+
+void TcpLink::InTurns::remove() noexcept {
+  if (turns_ != nullptr) turns_->turns().remove(peer(), *this, now());
+}
+
+void TcpLink::InTurns::send_due() noexcept { link_.send_now(); }
+
+void TcpLink::InTurns::gather_message() {
   TurnMessage message;
-  if (!turns_->turns().take_message(context_.peer_node, message)) return;
+  if (!turns_->turns().take_message(peer(), message)) return;
   const wire::TurnWords words{static_cast<uint32_t>(message.kind), message.has_begun,
                               message.quiet_nodes};
-  gather_.add(wire::turn_message(words, message.turn));
+  link_.gather_.add(wire::turn_message(words, message.turn));
 }
 
 // What is left stays marked, and is not due: Turns has it sent in this node's turn.
-void TcpLink::gather_rows_in_turn() {
-  const base::Nanoseconds now = context_.reactor->clock().now_ns();
-  schedule::Turns::Allowance allowed = turns_->turns().ask(context_.peer_node, pending_rows(), now);
-  gather_.is_turn = allowed.is_turn;
-  writes_.take([&](uint32_t number) {
+void TcpLink::InTurns::gather_rows() {
+  Gather& gather = link_.gather_;
+  schedule::Turns::Allowance allowed = turns_->turns().ask(peer(), pending_rows(), now());
+  gather.is_turn = allowed.is_turn;
+  link_.writes_.take([&](uint32_t number) {
     if (allowed.bytes == 0) return false;
-    if (gather_.message_count == gather_.message_limit) {
-      note_due();
+    if (gather.message_count == gather.message_limit) {
+      link_.note_due();
       return false;
     }
-    const uint64_t bytes = gather_ring(number);
-    gather_.row_bytes += bytes;
+    const uint64_t bytes = link_.gather_ring(number);
+    gather.row_bytes += bytes;
     allowed.bytes -= std::min(allowed.bytes, bytes);
     return true;
   });
 }
 
-uint64_t TcpLink::pending_rows() const noexcept {
+uint64_t TcpLink::InTurns::pending_rows() const noexcept {
   uint64_t bytes = 0;
-  writes_.look([&](uint32_t number) {
-    const TcpOutgoing& ring = outgoing_[number];
+  link_.writes_.look([&](uint32_t number) {
+    const TcpOutgoing& ring = link_.outgoing_[number];
     bytes += ring.producer_.committed() - ring.sent_.load(std::memory_order_relaxed);
   });
   return bytes;
 }
 
 // Rows are the last of what is gathered. So what little is counted too early, of the messages before them, is not at their end.
-void TcpLink::note_sent(size_t bytes) {
-  const uint64_t rows = std::min<uint64_t>(bytes, gather_.row_bytes);
+void TcpLink::InTurns::note_sent(size_t bytes) {
+  Gather& gather = link_.gather_;
+  const uint64_t rows = std::min<uint64_t>(bytes, gather.row_bytes);
   if (rows == 0) return;
-  gather_.row_bytes -= rows;
-  turns_->turns().sent(context_.peer_node, {rows, gather_.is_turn},
-                       gather_.row_bytes + pending_rows(), context_.reactor->clock().now_ns());
+  gather.row_bytes -= rows;
+  turns_->turns().sent(peer(), {rows, gather.is_turn}, gather.row_bytes + pending_rows(), now());
 }
 
-Status TcpLink::accept_turn(const wire::DataMessage& message) {
+Status TcpLink::InTurns::accept(const wire::DataMessage& message) {
   const wire::TurnWords words = wire::words_of_turn(message);
-  return turns_->turns().hear(context_.peer_node,
+  return turns_->turns().hear(peer(),
                               {static_cast<TurnMessage::Kind>(words.kind), words.has_begun,
                                words.quiet_nodes, message.position},
-                              context_.reactor->clock().now_ns());
+                              now());
 }
 
 }  // namespace faro::transport::tcp

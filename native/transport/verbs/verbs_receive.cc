@@ -196,7 +196,7 @@ Status VerbsPath::accept_message(uint32_t index, uint32_t bytes) {
 Status VerbsPath::accept_record(const wire::VerbsRecord& record) {
   const uint32_t ring = wire::ring_of(record);
   if (record.reserved != 0) return {Code::protocol_error, "a record with reserved bits"};
-  if (context_.signs && wire::is_sign(record)) return {};  // that it has come says all
+  if (context_.agreed.signs && wire::is_sign(record)) return {};  // that it has come says all
   return wire::is_read(record) ? accept_read(ring, record.position)
                                : accept_written(ring, record.position);
 }
@@ -253,9 +253,9 @@ Pulse VerbsPath::take_pulse() noexcept {
   const uint32_t taken = credits_.taken();
   const bool has_sent = taken != std::exchange(shown_.taken, taken);
   const bool is_answered = acknowledges_writes_ && places_.completed() >= shown_.asked_up_to;
-  if (is_answered || (!acknowledges_writes_ && context_.signs)) show_life();
+  if (is_answered || (!acknowledges_writes_ && context_.agreed.signs)) show_life();
   if (has_sent || is_answered) return Pulse::heard;
-  return acknowledges_writes_ || context_.signs ? Pulse::none : Pulse::unknown;
+  return acknowledges_writes_ || context_.agreed.signs ? Pulse::none : Pulse::unknown;
 }
 
 // Where devices acknowledge, a WRITE of no bytes, which takes neither a receive nor credits. Else a notification; if there are

@@ -289,7 +289,7 @@ bool SimPort::break_off(SimPort& peer, SimFaults::Break how) {
 }
 
 transport::Pulse SimPort::take_pulse() {
-  if (world_.knobs().rings_stand || !context_.signs) return transport::Pulse::unknown;
+  if (world_.knobs().rings_stand || !context_.agreed.signs) return transport::Pulse::unknown;
   const World::Outside outside(world_);
   const bool stands = path_.connection == Connection::stands && !gone();
   if (stands) {
