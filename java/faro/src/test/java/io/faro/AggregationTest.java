@@ -66,7 +66,8 @@ class AggregationTest {
                 } finally {
                   worker.releaseOwnership();
                 }
-              }));
+              },
+              work -> new Thread(work).start())); // the common pool may have fewer threads than there are workers
     }
     parts.forEach(CompletableFuture::join);
   }
