@@ -44,6 +44,8 @@ TEST(ChurnSimulation, what_always_holds_does_hold_in_a_thousand_runs) {
     EXPECT_GE(drawn(rare), runs / 20) << rare;
   for (const char* rarest : {"removed while it was drained", "link refused for memory"})
     EXPECT_GE(drawn(rarest), runs / 100) << rarest;
+  for (const char* delivery : {"node", "replicate"})
+    EXPECT_GE(coverage.counted("delivery of its stages", delivery), runs / 2) << delivery;
   EXPECT_GE(coverage.counted("connections", "cut"), runs / 20);
   EXPECT_GE(coverage.counted("connections", "gone dark"), runs / 200);
   EXPECT_GE(coverage.counted("drawn queries ended at workers", "done"), 4 * runs);
