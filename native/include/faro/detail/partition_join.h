@@ -63,7 +63,7 @@ struct JoinLevel {
   std::optional<PartitionStore> matched;  // build rows that have, if that is of interest
   const uint64_t number;
   uint32_t next = 0;
-  uint32_t of_one_key =
+  uint64_t of_one_key =
       0;  // partitions, by bit, that have one key more or less: no hash splits them
 };
 
@@ -334,7 +334,7 @@ class PartitionJoin {
     uint64_t rows = 0;
     for (uint32_t p = 0; p < split_->build.partition_count(); ++p) rows += split_->build_rows(p);
     for (uint32_t p = 0; p < split_->build.partition_count(); ++p) {
-      if (split_->build_rows(p) > rows / 2) split_->of_one_key |= uint32_t{1} << p;
+      if (split_->build_rows(p) > rows / 2) split_->of_one_key |= uint64_t{1} << p;
     }
     end_task();
     levels_.push_back(std::move(split_));
