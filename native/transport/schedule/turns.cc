@@ -42,9 +42,9 @@ void Turns::remove(uint32_t peer, const Path& path, base::Nanoseconds now) noexc
   leave(peer, path, now);
   {
     const std::lock_guard lock(mutex_);
-    if (peers_[peer].path != &path) return;
-    peers_[peer].path = nullptr;
+    if (peers_[peer].path == &path) peers_[peer].path = nullptr;
   }
+  // Also where another path has entered: whoever sends may have found this one before.
   while (sending_.load(std::memory_order_seq_cst)) sched_yield();
 }
 

@@ -1,0 +1,81 @@
+// Turns: what a path may rely on that leaves, while another thread sends what is due.
+#include "transport/schedule/turns.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace faro::transport::schedule {
+namespace {
+
+constexpr uint32_t kThreeNodes = 3;
+constexpr PhaseSettings kSmallTurns{
+    .turn_bytes = 4096, .from_bytes = 1024, .turn_ns = 10 * base::kMillisecond};
+
+struct NoAlarm final : Turns::Alarm {
+  void set(base::Nanoseconds, base::Nanoseconds) noexcept override {}
+};
+
+struct FreePath final : Turns::Path {
+  void send_due() noexcept override {}
+};
+
+/// Stays inside send_due until it may go on.
+struct HeldPath final : Turns::Path {
+  void send_due() noexcept override {
+    is_inside = true;
+    is_inside.notify_all();
+    may_go_on.wait(false);
+  }
+  std::atomic<bool> is_inside{false};
+  std::atomic<bool> may_go_on{false};
+};
+
+class LeavingPath : public testing::Test {
+ protected:
+  /// `held` is the path to node 1, and a thread is inside it.
+  void SetUp() override {
+    turns_.enter(1, held_, 0);
+    turns_.enter(2, other_, 0);
+    (void)turns_.ask(1, 2 * kSmallTurns.from_bytes, 1);  // a round begins, which is told
+    sender_ = std::thread([this] { turns_.send_due(); });
+    held_.is_inside.wait(false);
+  }
+  void TearDown() override { sender_.join(); }
+
+  /// True: its removal waits until nobody is inside.
+  bool removal_waits() {
+    std::atomic<bool> is_removed{false};
+    std::thread remover([&] {
+      turns_.remove(1, held_, 2);
+      is_removed = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const bool waits = !is_removed;
+    held_.may_go_on = true;
+    held_.may_go_on.notify_all();
+    remover.join();
+    return waits;
+  }
+
+  NoAlarm alarm_;
+  Turns turns_{kSmallTurns, 0, kThreeNodes, alarm_};
+  HeldPath held_;
+  FreePath other_;
+  FreePath next_;
+  std::thread sender_;
+};
+
+TEST_F(LeavingPath, is_not_let_go_while_a_thread_is_inside) { EXPECT_TRUE(removal_waits()); }
+
+// Its link is retired, as workers may still read its rings, and the node has another one.
+TEST_F(LeavingPath, is_not_let_go_while_a_thread_is_inside_though_another_has_entered) {
+  turns_.leave(1, held_, 1);
+  turns_.enter(1, next_, 1);
+  EXPECT_TRUE(removal_waits());
+}
+
+}  // namespace
+}  // namespace faro::transport::schedule
