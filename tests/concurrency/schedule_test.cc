@@ -1,8 +1,11 @@
 // network.schedule = phases, through the public API: four nodes over tcp, each with two workers that send to all.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +26,9 @@ class Schedule : public ShuffleApi {
                                {"network.turn_ms", "2000"}});
     open(nodes, more);
   }
-  /// Each worker sends as many rows to each, and takes what comes.
-  void exchange(uint64_t rows) {
+  /// Each worker sends as many rows to each, and takes what comes. Before each row of worker 0 `meanwhile` is called with its number.
+  void exchange(
+      uint64_t rows, const std::function<void(uint64_t)>& meanwhile = [](uint64_t) {}) {
     const QueryId id = session().begin_query();
     const uint32_t workers = cluster_->worker_count();
     std::atomic<uint64_t> taken{0};
@@ -32,6 +36,7 @@ class Schedule : public ShuffleApi {
       Shuffle shuffle = open_shuffle(worker(me), spec(id, 0, sizeof(uint64_t)));
       const auto sender = value_of(shuffle.sender<uint64_t>());
       for (uint64_t row = 0; row < rows; ++row) {
+        if (me == 0) meanwhile(row);
         for (uint32_t to = 0; to < workers; ++to) ASSERT_EQ(sender.send(to, row), Outcome::done);
       }
       ASSERT_EQ(shuffle.sender()->finish(), Outcome::done);
@@ -82,6 +87,34 @@ TEST_F(Schedule, two_nodes_have_no_turns) {
   open_nodes(2);
   exchange(100'000);
   EXPECT_EQ(sent().turns, 0u);
+}
+
+/// Breaks one of three TCP connections of this process; how many.
+uint32_t cut_connections(uint32_t which) {
+  constexpr int kDescriptors = 1024;
+  uint32_t found = 0;
+  uint32_t cut = 0;
+  for (int fd = 3; fd < kDescriptors; ++fd) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.sin_family != AF_INET || found++ % 3 != which % 3) continue;
+    cut += shutdown(fd, SHUT_RDWR) == 0;
+  }
+  return cut;
+}
+
+// A link that is mended takes part in the turns again: rows that were held when it broke go, and it has more of them.
+TEST_F(Schedule, links_that_break_again_and_again_lose_no_row_and_have_turns_afterwards) {
+  open_nodes(4, {{"link.mend_ms", "30000"}, {"network.turn_ms", "10"}});
+  uint32_t cut = 0;
+  exchange(60'000, [&](uint64_t row) {
+    if (row % 10'000 == 5'000) cut += cut_connections(static_cast<uint32_t>(row / 10'000));
+  });
+  EXPECT_GT(cut, 6u);
+  const uint64_t before = sent().in_turns;
+  exchange(60'000);
+  EXPECT_GT(sent().in_turns, before);
 }
 
 }  // namespace
