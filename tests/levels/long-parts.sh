@@ -13,6 +13,7 @@ part soak_churn      build/release/bin/faro-lab soak --churn --seconds 1200
 part tests_20_times  ctest --test-dir build/release --parallel 4 --repeat until-fail:20 -L '^(unit|contract|concurrency|system)$'
 part trouble_to_nodes env TEST_LANE_ENDS=node build/release/tests/bin/shuffle_trouble_test --gtest_brief=1
 part trouble_to_both env TEST_LANE_ENDS=both build/release/tests/bin/shuffle_trouble_test --gtest_brief=1
+part trouble_in_turns env TEST_SCHEDULE=phases TEST_TRANSPORT=tcp build/release/tests/bin/shuffle_trouble_test --gtest_brief=1
 part one_processor   taskset -c 0 ctest --test-dir build/release --parallel 2
 part sanitizers      ./run sanitize
 part fuzz            ./run fuzz 3600

@@ -31,6 +31,8 @@ inline Result<Config> config_of(uint32_t node, const std::string& addresses,
       config.set("cluster.id", fmt::format("{:x}", std::hash<std::string>{}(addresses))));
   FARO_RETURN_IF_ERROR(config.set("lane.ends", lane_ends_to_test()));
   if (names_addresses()) FARO_RETURN_IF_ERROR(config.set("security.open", 1));
+  for (const auto& [name, value] : schedule_to_test())
+    FARO_RETURN_IF_ERROR(config.set(name, value));
   for (const auto& [name, value] : settings) FARO_RETURN_IF_ERROR(config.set(name, value));
   return config;
 }

@@ -4,13 +4,15 @@
 //   TEST_CABLES      for each of them an interface that cuts the address off when it goes down, if there are such
 //   TEST_TRANSPORT   the only transport to use
 // Where the lanes of sessions end (lane.ends) is chosen in the same way, by TEST_LANE_ENDS: ctest has some tests of processes
-// twice more by it (system/CMakeLists.txt), ./run test --long more of them.
+// twice more by it (system/CMakeLists.txt), ./run test --long more of them. TEST_SCHEDULE is network.schedule: with phases all rows
+// over tcp wait for turns, and these are short.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace faro::test {
@@ -49,6 +51,14 @@ inline std::vector<std::string> transports_to_test(std::vector<std::string> usua
 inline const char* lane_ends_to_test() {
   const char* given = std::getenv("TEST_LANE_ENDS");
   return given == nullptr ? "workers" : given;
+}
+
+/// What sessions whose test does not say it have of network.schedule.
+inline std::vector<std::pair<std::string, std::string>> schedule_to_test() {
+  const char* given = std::getenv("TEST_SCHEDULE");
+  if (given == nullptr) return {};
+  return {
+      {"network.schedule", given}, {"network.turn_bytes", "4 KiB"}, {"network.schedule_from", "1"}};
 }
 
 }  // namespace faro::test
