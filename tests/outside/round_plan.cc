@@ -73,6 +73,18 @@ class Drawing {
     }
     set("connect.timeout_ms", 20'000);
     set("close.timeout_ms", 5'000);
+    draw_schedule();
+  }
+  // With numbers of its own: all else of the rounds of older seeds stays as it was.
+  void draw_schedule() {
+    constexpr const char* kTurnBytes[] = {"1", "4096", "65536", "1073741824"};
+    constexpr const char* kTurnMs[] = {"1", "10", "200"};
+    if (mix(plan_.seed, 4) % 2 == 0) return;
+    plan_.settings.insert(plan_.settings.end(),
+                          {{"network.schedule", "phases"},
+                           {"network.schedule_from", "1"},
+                           {"network.turn_bytes", kTurnBytes[mix(plan_.seed, 5) % 4]},
+                           {"network.turn_ms", kTurnMs[mix(plan_.seed, 6) % 3]}});
   }
 
   std::vector<uint32_t> some_of(const std::vector<uint32_t>& workers) {
