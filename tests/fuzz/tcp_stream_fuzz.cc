@@ -24,6 +24,11 @@ using transport::tcp::TcpReceiver;
 
 constexpr uint32_t kMoves = 48;  // of one input; each may take a few system calls
 
+// The links to other nodes, over which nothing goes: without them there are no turns.
+struct QuietPath final : transport::schedule::Turns::Path {
+  void send_due() noexcept override {}
+};
+
 class TcpStreamRun {
  public:
   explicit TcpStreamRun(Input input) : input_(input) {
@@ -35,6 +40,8 @@ class TcpStreamRun {
         TcpLink::Shared{receiver_, std::make_shared<transport::DeferredSends>(), turns_}, connect(),
         nullptr, RingRegion(LinkEnd::kRings), RingRegion(LinkEnd::kRings));
     require(link_->start().ok(), "the link starts");
+    if ((offers & 6) != 6) return;
+    for (const uint32_t other : {2, 3}) turns_->turns().enter(other, others_, 0);
   }
 
   void run() {
@@ -180,8 +187,9 @@ class TcpStreamRun {
 
   Input input_;
   LinkEnd end_;
-  const std::shared_ptr<NodeTurns> turns_ =
-      std::make_shared<NodeTurns>(transport::schedule::PhaseSettings{}, 1, 4);
+  QuietPath others_;
+  const std::shared_ptr<NodeTurns> turns_ = std::make_shared<NodeTurns>(
+      transport::schedule::PhaseSettings{.turn_bytes = 256, .from_bytes = 64}, 1, 4);
   const std::shared_ptr<TcpReceiver> receiver_ = std::make_shared<TcpReceiver>(&turns_->turns());
   base::UniqueFd peer_;
   std::unique_ptr<TcpLink> link_;

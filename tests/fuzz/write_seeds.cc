@@ -376,6 +376,13 @@ void write_tcp_streams(const Corpus& corpus) {
     signs.moves({0, 2, 0, 0, 1, 1, 40, 200, 0, 12, 200, 0, 6, 0, 13});
     corpus.add(offers != 0 ? "signs" : "signs_that_nobody_offered", signs);
   }
+  Seed turns;
+  turns.moves({7, 0, 5, 3, 0, 0, 5, 3, 0, 0, 9});  // with two other nodes; sends, drains
+  for (const uint64_t turn : {1, 4, 4, 2, 9}) {
+    turns.moves({0, 12, 1}).value(uint32_t{1u << 16}).value(turn).moves({200});  // TURN
+    turns.moves({0, 5, 3, 0, 0, 9});
+  }
+  corpus.add("turns", turns.moves({0, 10, 0, 5, 3, 0, 0, 9}));
 }
 
 void write_notifications(const Corpus& corpus) {
