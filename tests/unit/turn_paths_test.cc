@@ -1,4 +1,4 @@
-// Turns: what a path may rely on that leaves, while another thread sends what is due.
+// Turns: what a path may rely on whose rows are held, or that leaves while another thread sends what is due.
 #include "transport/schedule/turns.h"
 
 #include <gtest/gtest.h>
@@ -14,12 +14,14 @@ constexpr uint32_t kThreeNodes = 3;
 constexpr PhaseSettings kSmallTurns{
     .turn_bytes = 4096, .from_bytes = 1024, .turn_ns = 10 * base::kMillisecond};
 
-struct NoAlarm final : Turns::Alarm {
-  void set(base::Nanoseconds, base::Nanoseconds) noexcept override {}
+struct KeptAlarm final : Turns::Alarm {
+  void set(base::Nanoseconds at, base::Nanoseconds) noexcept override { at_ns = at; }
+  base::Nanoseconds at_ns = base::kForever;
 };
 
 struct FreePath final : Turns::Path {
-  void send_due() noexcept override {}
+  void send_due() noexcept override { ++calls; }
+  int calls = 0;
 };
 
 /// Stays inside send_due until it may go on.
@@ -32,6 +34,26 @@ struct HeldPath final : Turns::Path {
   std::atomic<bool> is_inside{false};
   std::atomic<bool> may_go_on{false};
 };
+
+// Their worker may sleep, and with two nodes there is no turn to wait for: the alarm has them sent.
+TEST(HeldRows, go_without_a_worker_when_none_are_held_any_more) {
+  KeptAlarm alarm;
+  FreePath held;
+  FreePath other;
+  Turns turns(kSmallTurns, 0, kThreeNodes, alarm);
+  turns.enter(1, held, 0);
+  turns.enter(2, other, 0);
+  EXPECT_EQ(turns.ask(1, 2 * kSmallTurns.from_bytes, 1).bytes, 0u);
+  EXPECT_LE(alarm.at_ns, 1 + kSmallTurns.turn_ns) << "a round has a deadline";
+  turns.send_due();  // what is told of the round
+  const int before = held.calls;
+  turns.leave(2, other, 2);
+  EXPECT_EQ(held.calls, before) << "who leaves may be inside a path";
+  EXPECT_EQ(alarm.at_ns, 2u);
+  turns.on_alarm(2);
+  EXPECT_EQ(held.calls, before + 1);
+  EXPECT_EQ(turns.ask(1, 2 * kSmallTurns.from_bytes, 2).bytes, Phases::kUnlimited);
+}
 
 class LeavingPath : public testing::Test {
  protected:
@@ -60,7 +82,7 @@ class LeavingPath : public testing::Test {
     return waits;
   }
 
-  NoAlarm alarm_;
+  KeptAlarm alarm_;
   Turns turns_{kSmallTurns, 0, kThreeNodes, alarm_};
   HeldPath held_;
   FreePath other_;
