@@ -644,6 +644,25 @@ TEST(FaroPlan, counts_links_over_verbs_with_their_messages_as_pinned) {
   }
 }
 
+TEST(FaroPlan, says_how_much_of_a_turn_the_rings_to_a_node_hold) {
+  const auto limit = [](const char* schedule) {
+    Arguments command = words(
+        "plan --nodes 4 --workers 2 --json --set ring.bytes=64KiB --set ring.per_lane=1 --set "
+        "network.turn_bytes=1MiB --set");
+    command.push_back(std::string("network.schedule=") + schedule);
+    const json parsed = parse(run_faro(command));
+    for (const json& each : parsed["limits"]) {
+      if (each["id"] == "turn") return each;
+    }
+    return json();
+  };
+  const json turn = limit("phases");
+  EXPECT_EQ(turn["need"], 1 << 20);
+  EXPECT_EQ(turn["have"], 4 * (64 << 10));
+  EXPECT_EQ(turn["verdict"], "note");
+  EXPECT_EQ(limit("off"), json());
+}
+
 TEST(FaroPlan, says_what_a_session_counts) {
   const NodeFiles files = Authority().issue();
   const auto expect_same = [](const SettingList& settings) {
