@@ -35,6 +35,21 @@ struct HeldPath final : Turns::Path {
   std::atomic<bool> may_go_on{false};
 };
 
+// Node 0 follows node 1, and then has its first turn told.
+TEST(WaitingMessage, keeps_whom_its_sender_follows_when_a_later_one_takes_its_place) {
+  KeptAlarm alarm;
+  FreePath paths[2];
+  Turns turns(kSmallTurns, 0, kThreeNodes, alarm);
+  turns.enter(1, paths[0], 0);
+  turns.enter(2, paths[1], 0);
+  (void)turns.ask(1, 2 * kSmallTurns.from_bytes, 1);
+  TurnMessage message;
+  ASSERT_TRUE(turns.take_message(1, message));
+  EXPECT_EQ(message.kind, TurnMessage::Kind::follow);
+  EXPECT_EQ(message.turn, 1u);
+  EXPECT_FALSE(turns.take_message(1, message));
+}
+
 // Their worker may sleep, and with two nodes there is no turn to wait for: the alarm has them sent.
 TEST(HeldRows, go_without_a_worker_when_none_are_held_any_more) {
   KeptAlarm alarm;
@@ -55,7 +70,7 @@ TEST(HeldRows, go_without_a_worker_when_none_are_held_any_more) {
   EXPECT_EQ(turns.ask(1, 2 * kSmallTurns.from_bytes, 2).bytes, Phases::kUnlimited);
 }
 
-class LeavingPath : public testing::Test {
+class BusyPath : public testing::Test {
  protected:
   /// `held` is the path to node 1, and a thread is inside it.
   void SetUp() override {
@@ -65,7 +80,9 @@ class LeavingPath : public testing::Test {
     sender_ = std::thread([this] { turns_.send_due(); });
     held_.is_inside.wait(false);
   }
-  void TearDown() override { sender_.join(); }
+  void TearDown() override {
+    if (sender_.joinable()) sender_.join();
+  }
 
   /// True: its removal waits until nobody is inside.
   bool removal_waits() {
@@ -76,10 +93,13 @@ class LeavingPath : public testing::Test {
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const bool waits = !is_removed;
-    held_.may_go_on = true;
-    held_.may_go_on.notify_all();
+    go_on();
     remover.join();
     return waits;
+  }
+  void go_on() {
+    held_.may_go_on = true;
+    held_.may_go_on.notify_all();
   }
 
   KeptAlarm alarm_;
@@ -90,10 +110,18 @@ class LeavingPath : public testing::Test {
   std::thread sender_;
 };
 
-TEST_F(LeavingPath, is_not_let_go_while_a_thread_is_inside) { EXPECT_TRUE(removal_waits()); }
+TEST_F(BusyPath, and_others_that_become_due_meanwhile_are_served_by_the_thread_inside) {
+  ASSERT_TRUE(turns_.hear(2, {TurnMessage::Kind::follow, false, 0, 0}, 1).ok());
+  turns_.send_due();  // leaves it to the other thread
+  go_on();
+  sender_.join();
+  EXPECT_EQ(other_.calls, 2) << "the word of the round, and the answer";
+}
+
+TEST_F(BusyPath, is_not_let_go_while_a_thread_is_inside) { EXPECT_TRUE(removal_waits()); }
 
 // Its link is retired, as workers may still read its rings, and the node has another one.
-TEST_F(LeavingPath, is_not_let_go_while_a_thread_is_inside_though_another_has_entered) {
+TEST_F(BusyPath, is_not_let_go_while_a_thread_is_inside_though_another_has_entered) {
   turns_.leave(1, held_, 1);
   turns_.enter(1, next_, 1);
   EXPECT_TRUE(removal_waits());
