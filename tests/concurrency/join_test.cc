@@ -542,6 +542,126 @@ TEST_F(JoinTest, a_call_whose_time_has_passed_is_made_again_and_goes_on) {
   }
 }
 
+// --- beside others that have the memory of the node
+
+/// Keys of one hash, so that all rows are in one partition; of a probe row none has a partner.
+struct OneHash : Rows {
+  static uint64_t hash(uint64_t) { return 0; }
+  static bool is_null(uint64_t key) { return key >= kFirstNull; }
+  static constexpr uint64_t kFirstNull = 1'000'000;
+};
+using OneHashJoin = RadixJoin<OneHash>;
+// A table of as many rows takes nearly what a join has to itself.
+constexpr uint64_t kRowsOfTightTable = 36'000;
+
+class JoinBesideOthers : public JoinTest {
+ protected:
+  /// A join of one worker that has all memory of its node which is not reserved.
+  std::unique_ptr<Join> make_hoard(Worker& worker) {
+    JoinSpec hoard = spec();
+    hoard.stage = 10;
+    hoard.senders = hoard.receivers = {0};
+    hoard.build_input = hoard.probe_input = JoinInput::here;
+    std::unique_ptr<Join> join = value_of(Join::make(worker, hoard));
+    uint64_t key = 0;
+    while (join->metrics().spilled_bytes == 0) {
+      const Row row{key++, 1};
+      if (join->build({&row, 1}).outcome != Outcome::done) break;
+    }
+    EXPECT_GT(join->metrics().spilled_bytes, 0u) << join->status().to_string();
+    return join;
+  }
+  static void finish(Join& hoard) {
+    EXPECT_EQ(hoard.stop(), Outcome::done);
+    EXPECT_EQ(hoard.finish_build(), Outcome::done);
+    EXPECT_EQ(hoard.finish_probe(), Outcome::done);
+  }
+  static void add_rows(OneHashJoin& join, uint64_t count) {
+    std::vector<Row> build, probe;
+    for (uint64_t i = 0; i < count; ++i) {
+      build.push_back({i, i + 1});
+      probe.push_back({OneHash::kFirstNull + i, i + 1});
+    }
+    EXPECT_EQ(join.build(build).outcome, Outcome::done) << join.status().to_string();
+    EXPECT_EQ(join.finish_build(), Outcome::done);
+    EXPECT_EQ(join.probe(probe).outcome, Outcome::done) << join.status().to_string();
+    EXPECT_EQ(join.finish_probe(), Outcome::done) << join.status().to_string();
+  }
+  /// How many pairs come until the end, or until the time is over.
+  static uint64_t count_pairs(OneHashJoin& join, Wait wait, Outcome& outcome) {
+    uint64_t count = 0;
+    std::span<const OneHashJoin::Pair> pairs;
+    while ((outcome = join.next(pairs, wait)) == Outcome::done) count += pairs.size();
+    return count;
+  }
+  /// Worker 1 joins while worker 0, which adds no rows, has the memory. `between`: before worker 0 finishes the probe side.
+  template <typename Between>
+  void run(JoinSpec spec, uint64_t rows, const Between& between) {
+    spec.kind = JoinKind::left;
+    spec.senders = {0, 1};
+    spec.receivers = {1};
+    std::atomic<uint32_t> steps{0};
+    const auto wait_for_step = [&](Worker& worker, uint32_t step) {
+      EXPECT_EQ(worker.wait_until([&] { return steps >= step; }), Outcome::done);
+    };
+    const auto take_step = [&] {
+      ++steps;
+      for (uint32_t w = 0; w < 2; ++w) cluster_->worker(w).wake();
+    };
+    cluster_->run_workers([&](uint32_t w) {
+      Worker& worker = cluster_->worker(w);
+      if (w < 2) {
+        auto join = value_of(OneHashJoin::make(worker, spec));
+        take_step();
+        wait_for_step(worker, 2);
+        Outcome outcome = Outcome::done;
+        if (w == 0) {
+          const std::unique_ptr<Join> hoard = make_hoard(worker);
+          take_step();
+          EXPECT_EQ(join->finish_build(), Outcome::done);
+          wait_for_step(worker, 4);
+          EXPECT_EQ(join->finish_probe(), Outcome::done);
+          wait_for_step(worker, 5);
+          finish(*hoard);
+          EXPECT_EQ(count_pairs(*join, Wait::forever(), outcome), 0u);
+        } else {
+          wait_for_step(worker, 3);
+          add_rows(*join, rows);
+          uint64_t count = between(*join);
+          take_step();
+          count += count_pairs(*join, Wait::forever(), outcome);
+          EXPECT_EQ(count, rows);
+          take_step();
+        }
+        EXPECT_EQ(outcome, Outcome::end_of_stream) << join->status().to_string();
+      }
+      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+    });
+  }
+};
+
+TEST_F(JoinBesideOthers, a_table_leaves_room_to_read_what_was_spilled) {
+  for (const uint64_t rows :
+       {kRowsOfTightTable - 1000, kRowsOfTightTable, kRowsOfTightTable + 100}) {
+    open({{"operator.memory_bytes", "16 MiB"}});
+    run(spec(), rows, [](OneHashJoin&) { return 0; });
+    TearDown();
+  }
+}
+
+TEST_F(JoinBesideOthers, a_gulp_for_whose_table_there_is_no_memory_waits_for_the_end) {
+  open({{"operator.memory_bytes", "16 MiB"}});
+  JoinSpec early = spec();
+  early.output_early = true;
+  run(early, 45'000, [](OneHashJoin& join) {
+    Outcome outcome;
+    const uint64_t count = count_pairs(join, Wait::at_most(milliseconds(50)), outcome);
+    EXPECT_EQ(outcome, Outcome::deadline);
+    EXPECT_EQ(join.metrics().gulps, 0u);
+    return count;
+  });
+}
+
 // --- use
 
 TEST_F(JoinTest, wrong_use_is_refused_and_the_query_goes_on) {
