@@ -17,8 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/session_access.h"
-#include "support/session_cluster.h"
+#include "support/operator_test.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
@@ -51,7 +50,6 @@ using Join = RadixJoin<Rows>;
 /// Ids of the build row and the probe row; 0: there is none.
 using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
 
-constexpr uint32_t kWorkers = 4;  // two on each of two nodes
 constexpr JoinKind kKinds[] = {JoinKind::inner, JoinKind::left, JoinKind::right,
                                JoinKind::full,  JoinKind::semi, JoinKind::anti};
 
@@ -118,27 +116,8 @@ void add_pairs(std::span<const Join::Pair> from, Pairs& to) {
     to.emplace_back(build == nullptr ? 0 : build->id, probe == nullptr ? 0 : probe->id);
 }
 
-class JoinTest : public testing::Test {
+class JoinTest : public OperatorTest {
  protected:
-  void open(SettingList settings = {}) {
-    settings.push_back({"cluster.workers", "2"});
-    cluster_.emplace(2, settings);
-    ASSERT_TRUE(is_ok(cluster_->status()));
-    query_ = (*cluster_)[0].begin_query();
-  }
-  void TearDown() override {
-    if (!cluster_) return;
-    for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
-    cluster_.reset();
-  }
-  void expect_nothing_left(uint32_t node) {
-    node::NodeCore& core = SessionAccess::core((*cluster_)[node]);
-    EXPECT_EQ(core.worker(0).context().operator_memory.used_bytes(), 0u);
-    EXPECT_EQ(core.worker(0).context().operator_memory.spilled_in_memory(), 0u);
-    EXPECT_EQ(core.overflow().memory_bytes(), 0u);
-    EXPECT_EQ(core.overflow().file().used_bytes(), 0u);
-  }
-
   JoinSpec spec(JoinKind kind = JoinKind::inner) const {
     JoinSpec made{query_};
     made.kind = kind;
@@ -217,8 +196,6 @@ class JoinTest : public testing::Test {
     return all;
   }
 
-  std::optional<SessionCluster> cluster_;
-  QueryId query_;
   std::atomic<uint64_t> early_{0};  // pairs that came before all probe rows had been added
 };
 
@@ -801,32 +778,32 @@ class JoinEnds : public JoinTest, public testing::WithParamInterface<Phase> {
   }
   /// In the phase of a nested loop no pair comes of millions of comparisons.
   Rows rows() const { return GetParam() == Phase::looping ? Rows{UINT64_MAX, true} : Rows{}; }
-  static void reach(Phase here, std::atomic<uint32_t>& there) {
-    if (GetParam() == here) ++there;
+  void reach(Phase here) {
+    if (GetParam() == here) ++there_;
   }
   /// Goes on in its phase until a call answers failed.
-  void work(Worker& worker, uint32_t w, Join& join, std::atomic<uint32_t>& there) {
+  void work(Worker& worker, uint32_t w, Join& join) {
     const Phase phase = GetParam();
     const std::vector<Row> rows = Input::of(w, 200'000, phase == Phase::looping ? one : distinct);
     Outcome outcome = join.build(rows).outcome;
-    reach(Phase::building, there);
+    reach(Phase::building);
     while (phase == Phase::building && outcome == Outcome::done) outcome = join.build(rows).outcome;
     if (outcome == Outcome::done) outcome = join.finish_build();
-    reach(Phase::built, there);
+    reach(Phase::built);
     if (phase == Phase::built) wait_for_the_end(worker, join);
     if (outcome == Outcome::done) outcome = join.probe(rows).outcome;
-    reach(Phase::probing, there);
+    reach(Phase::probing);
     while (phase == Phase::probing && outcome == Outcome::done) outcome = join.probe(rows).outcome;
     // One does not finish: the others wait for it.
-    reach(Phase::waiting, there);
+    reach(Phase::waiting);
     while (phase == Phase::waiting && w == 0 && outcome == Outcome::done)
       outcome = join.probe({rows.data(), 1}).outcome;
     if (outcome == Outcome::done) outcome = join.finish_probe();
-    reach(Phase::looping, there);
+    reach(Phase::looping);
     std::span<const Join::Pair> pairs;
     while (outcome == Outcome::done) {
       outcome = join.next(pairs);
-      reach(Phase::taking, there);
+      reach(Phase::taking);
       if (phase != Phase::looping && outcome == Outcome::done) wait_for_the_end(worker, join);
       // Who has none of the key is at the end.
       if (outcome == Outcome::end_of_stream) wait_for_the_end(worker, join);
@@ -839,54 +816,28 @@ class JoinEnds : public JoinTest, public testing::WithParamInterface<Phase> {
     (void)worker.wait_until(
         [&] { return ended_ && join.finish_build(Wait::none()) == Outcome::failed; });
   }
-  static void wait_for(const std::atomic<uint32_t>& there) {
-    while (there < kWorkers) std::this_thread::yield();
-  }
-  std::atomic<bool> ended_{false};
 };
 
 TEST_P(JoinEnds, cancel_is_seen_and_leaves_nothing) {
   open_small();
-  std::atomic<uint32_t> there{0};
-  std::thread canceller([&] {
-    wait_for(there);
-    EXPECT_TRUE(is_ok((*cluster_)[1].cancel_query(query_, "enough")));
-    ended_ = true;
-    for (uint32_t w = 0; w < kWorkers; ++w) cluster_->worker(w).wake();
-  });
-  cluster_->run_workers([&](uint32_t w) {
+  cancel_while([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
     std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::full), rows()));
-    work(worker, w, *join, there);
+    work(worker, w, *join);
     expect_error(join->status(), Code::query_cancelled, {"enough"});
     join.reset();
     EXPECT_EQ(worker.end_query(query_), Outcome::failed);
   });
-  canceller.join();
 }
 
 TEST_P(JoinEnds, close_is_seen_and_leaves_nothing) {
   open_small();
-  std::shared_ptr<node::NodeCore> cores[] = {
-      SessionAccess::core((*cluster_)[0]).shared_from_this(),
-      SessionAccess::core((*cluster_)[1]).shared_from_this()};
-  std::atomic<uint32_t> there{0};
-  std::thread closer([&] {
-    wait_for(there);
-    std::thread other([&] { EXPECT_TRUE(is_ok((*cluster_)[1].close())); });
-    EXPECT_TRUE(is_ok((*cluster_)[0].close()));
-    other.join();
-    ended_ = true;
-  });
-  cluster_->run_workers([&](uint32_t w) {
+  close_while([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
     std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::full), rows()));
-    work(worker, w, *join, there);
+    work(worker, w, *join);
     EXPECT_FALSE(join->status().ok());
   });
-  closer.join();
-  for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
-  cluster_.reset();
 }
 
 std::string name_of_phase(const testing::TestParamInfo<Phase>& info) {
