@@ -232,6 +232,17 @@ TEST_F(JoinTest, a_build_side_that_does_not_fit_the_cache_is_joined_by_partition
   }
 }
 
+TEST_F(JoinTest, partitions_that_have_rows_of_one_side_alone_give_those_without_a_partner) {
+  for (const JoinKind kind : kKinds) {
+    for (const Input& input :
+         {Input{300'000, distinct, 0, one}, Input{100'000, one, 1000, distinct}}) {
+      open();
+      join(input, spec(kind));
+      TearDown();
+    }
+  }
+}
+
 TEST_F(JoinTest, pairs_of_a_build_side_that_fits_the_cache_come_as_probe_rows_do) {
   open();
   join({2000, distinct, 200'000, distinct}, spec(JoinKind::left), true);
@@ -289,6 +300,7 @@ TEST_F(JoinTest, a_partition_of_one_key_ends_in_a_nested_loop) {
     // A probe row matches one build row or two, in whichever pass.
     const JoinMetrics metrics = join({100'000, one, 40, one, 70'001, true}, spec(kind));
     EXPECT_GT(metrics.passes, 0u);
+    EXPECT_EQ(metrics.partitions_split, 1u) << "what stays together is not split again";
     TearDown();
   }
 }
@@ -875,28 +887,32 @@ TEST_F(JoinTest, that_is_destroyed_before_its_last_pair_fails_the_query) {
 }
 
 TEST_F(JoinTest, a_receiver_that_stops_gets_no_pair_and_the_query_goes_on) {
-  for (const bool at_once : {true, false}) {
-    open(small_rings());
-    const Input input{40'000, distinct, 40'000, distinct};
-    std::atomic<uint64_t> count{0};
-    cluster_->run_workers([&](uint32_t w) {
-      Worker& worker = cluster_->worker(w);
-      std::unique_ptr<Join> join = value_of(Join::make(worker, spec()));
-      EXPECT_EQ(w == 2 && at_once ? join->stop() : Outcome::done, Outcome::done);
-      build_all(*join, input.of_build(w));
-      EXPECT_EQ(w == 2 ? join->stop() : Outcome::done, Outcome::done);
-      Pairs pairs;
-      add_all(*join, input.of_probe(w), [&](auto rows) { return join->probe(rows); });
-      EXPECT_EQ(join->finish_probe(), Outcome::done);
-      take_all(*join, pairs);
-      EXPECT_EQ(pairs.empty(), w == 2);
-      count += pairs.size();
-      join.reset();
-      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
-    });
-    EXPECT_GT(count, 20'000u);
-    EXPECT_LT(count, 40'000u);
-    TearDown();
+  for (const JoinInput where : {JoinInput::partition, JoinInput::here}) {
+    for (const bool at_once : {true, false}) {
+      open(small_rings());
+      JoinSpec made = spec();
+      made.build_input = made.probe_input = where;
+      const Input input{40'000, distinct, 40'000, distinct};
+      std::atomic<uint64_t> count{0};
+      cluster_->run_workers([&](uint32_t w) {
+        Worker& worker = cluster_->worker(w);
+        std::unique_ptr<Join> join = value_of(Join::make(worker, made));
+        EXPECT_EQ(w == 2 && at_once ? join->stop() : Outcome::done, Outcome::done);
+        build_all(*join, input.of_build(w));
+        EXPECT_EQ(w == 2 ? join->stop() : Outcome::done, Outcome::done);
+        Pairs pairs;
+        add_all(*join, input.of_probe(w), [&](auto rows) { return join->probe(rows); });
+        EXPECT_EQ(join->finish_probe(), Outcome::done);
+        take_all(*join, pairs);
+        EXPECT_EQ(pairs.empty(), w == 2);
+        count += pairs.size();
+        join.reset();
+        EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+      });
+      EXPECT_GT(count, 20'000u);
+      EXPECT_LT(count, 40'000u);
+      TearDown();
+    }
   }
 }
 
