@@ -92,10 +92,10 @@ bool Share::reserve(uint64_t bytes) noexcept {
   return true;
 }
 
-bool Share::take(uint64_t bytes) noexcept {
+bool Share::take(uint64_t bytes, uint64_t room) noexcept {
   const uint64_t needed = used_ + bytes;
-  if (needed > charged_) {
-    const uint64_t more = needed - charged_;
+  if (needed + room > charged_) {
+    const uint64_t more = needed + room - charged_;
     const uint64_t step = std::max(more, kStep);
     if (memory_.take(step)) {
       charged_ += step;
@@ -106,6 +106,7 @@ bool Share::take(uint64_t bytes) noexcept {
     }
   }
   used_ = needed;
+  room_ = std::max(room_, room);
   peak_ = std::max(peak_, used_);
   return true;
 }
@@ -113,9 +114,9 @@ bool Share::take(uint64_t bytes) noexcept {
 void Share::give(uint64_t bytes) noexcept {
   used_ -= bytes;
   const uint64_t kept = std::max(reserve_, used_);
-  if (charged_ <= kept + 2 * kStep) return;
-  memory_.give(charged_ - kept);
-  charged_ = kept;
+  if (charged_ <= kept + room_ + kStep) return;
+  memory_.give(charged_ - kept - room_);
+  charged_ = kept + room_;
 }
 
 // --- the operator
@@ -301,9 +302,9 @@ Outcome OperatorPart::refuse(Status why) noexcept { return part_->refuse(std::mo
 const Status& OperatorPart::status() const noexcept { return part_->status(); }
 uint64_t OperatorPart::fair_bytes() const noexcept { return part_->fair_bytes(); }
 bool OperatorPart::try_take(uint64_t bytes) noexcept { return part_->share().take(bytes); }
-bool OperatorPart::take(uint64_t bytes) {
+bool OperatorPart::take(uint64_t bytes, uint64_t room) {
   try {
-    while (!try_take(bytes)) {
+    while (!part_->share().take(bytes, room)) {
       if (!part_->spill_largest()) return false;
     }
     return true;

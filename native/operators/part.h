@@ -58,7 +58,8 @@ class Share {
   Share& operator=(const Share&) = delete;
 
   bool reserve(uint64_t bytes) noexcept;
-  bool take(uint64_t bytes) noexcept;
+  /// Takes bytes if `room` more could be taken beside them. From then on as much stays charged beside what is used.
+  bool take(uint64_t bytes, uint64_t room = 0) noexcept;
   void give(uint64_t bytes) noexcept;
   uint64_t used_bytes() const noexcept { return used_; }
   uint64_t peak_bytes() const noexcept { return peak_; }
@@ -71,6 +72,7 @@ class Share {
   uint64_t reserve_ = 0;
   uint64_t charged_ = 0;  // of the node: the reserve at least
   uint64_t used_ = 0;
+  uint64_t room_ = kStep;  // that stays charged where memory is given back
   uint64_t peak_ = 0;
 };
 

@@ -16,8 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/session_access.h"
-#include "support/session_cluster.h"
+#include "support/operator_test.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
@@ -53,32 +52,12 @@ struct Sales {
 using Aggregated = Aggregation<Sales>;
 using Groups = std::map<uint64_t, Totals>;
 
-constexpr uint32_t kWorkers = 4;  // two on each of two nodes
-
 /// The rows of a worker.
 using Keys = uint64_t (*)(uint32_t worker, uint64_t row);
 uint64_t drawn(uint32_t worker, uint64_t row) { return FinalizerHash{}(worker * 1'000'003 + row); }
 
-class AggregationTest : public testing::Test {
+class AggregationTest : public OperatorTest {
  protected:
-  void open(SettingList settings = {}) {
-    settings.push_back({"cluster.workers", "2"});
-    cluster_.emplace(2, settings);
-    ASSERT_TRUE(is_ok(cluster_->status()));
-    query_ = (*cluster_)[0].begin_query();
-  }
-  void TearDown() override {
-    if (!cluster_) return;
-    for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
-  }
-  void expect_nothing_left(uint32_t node) {
-    node::NodeCore& core = SessionAccess::core((*cluster_)[node]);
-    EXPECT_EQ(core.worker(0).context().operator_memory.used_bytes(), 0u);
-    EXPECT_EQ(core.worker(0).context().operator_memory.spilled_in_memory(), 0u);
-    EXPECT_EQ(core.overflow().memory_bytes(), 0u);
-    EXPECT_EQ(core.overflow().file().used_bytes(), 0u);
-  }
-
   std::unique_ptr<Aggregated> make(Worker& worker, uint32_t stage = 0,
                                    std::optional<uint32_t> table = {}) {
     return value_of(Aggregated::make(worker, {query_, stage, {}, {}, table}));
@@ -148,9 +127,6 @@ class AggregationTest : public testing::Test {
     }
     EXPECT_EQ(count, expected.size());
   }
-
-  std::optional<SessionCluster> cluster_;
-  QueryId query_;
 };
 
 uint64_t few(uint32_t, uint64_t row) { return row % 16; }
@@ -508,10 +484,10 @@ enum class Phase { adding, finished, waiting, taking };
 class AggregationEnds : public AggregationTest, public testing::WithParamInterface<Phase> {
  protected:
   /// Goes on in its phase until a call answers failed.
-  void work(Worker& worker, uint32_t w, Aggregated& aggregated, std::atomic<uint32_t>& there) {
+  void work(Worker& worker, uint32_t w, Aggregated& aggregated) {
     const Phase phase = GetParam();
     const auto reached = [&](Phase here) {
-      if (phase == here) ++there;
+      if (phase == here) ++there_;
     };
     std::vector<Sale> rows;
     for (uint64_t i = 0; i < 50'000; ++i) rows.push_back(sale(w, i, all_different));
@@ -547,54 +523,28 @@ class AggregationEnds : public AggregationTest, public testing::WithParamInterfa
     (void)worker.wait_until(
         [&] { return ended_ && aggregated.finish(Wait::none()) == Outcome::failed; });
   }
-  void wait_for(const std::atomic<uint32_t>& there) {
-    while (there < kWorkers) std::this_thread::yield();
-  }
-  std::atomic<bool> ended_{false};
 };
 
 TEST_P(AggregationEnds, cancel_is_seen_and_leaves_nothing) {
   open(small_rings({{"operator.memory_bytes", "4 MiB"}, {"overflow.memory_bytes", "1 MiB"}}));
-  std::atomic<uint32_t> there{0};
-  std::thread canceller([&] {
-    wait_for(there);
-    EXPECT_TRUE(is_ok((*cluster_)[1].cancel_query(query_, "enough")));
-    ended_ = true;
-    for (uint32_t w = 0; w < kWorkers; ++w) cluster_->worker(w).wake();
-  });
-  cluster_->run_workers([&](uint32_t w) {
+  cancel_while([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
     std::unique_ptr<Aggregated> aggregated = make(worker);
-    work(worker, w, *aggregated, there);
+    work(worker, w, *aggregated);
     expect_error(aggregated->status(), Code::query_cancelled, {"enough"});
     aggregated.reset();
     EXPECT_EQ(worker.end_query(query_), Outcome::failed);
   });
-  canceller.join();
 }
 
 TEST_P(AggregationEnds, close_is_seen_and_leaves_nothing) {
   open(small_rings({{"operator.memory_bytes", "4 MiB"}, {"overflow.memory_bytes", "1 MiB"}}));
-  std::shared_ptr<node::NodeCore> cores[] = {
-      SessionAccess::core((*cluster_)[0]).shared_from_this(),
-      SessionAccess::core((*cluster_)[1]).shared_from_this()};
-  std::atomic<uint32_t> there{0};
-  std::thread closer([&] {
-    wait_for(there);
-    std::thread other([&] { EXPECT_TRUE(is_ok((*cluster_)[1].close())); });
-    EXPECT_TRUE(is_ok((*cluster_)[0].close()));
-    other.join();
-    ended_ = true;
-  });
-  cluster_->run_workers([&](uint32_t w) {
+  close_while([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
     std::unique_ptr<Aggregated> aggregated = make(worker);
-    work(worker, w, *aggregated, there);
+    work(worker, w, *aggregated);
     EXPECT_FALSE(aggregated->status().ok());
   });
-  closer.join();
-  for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
-  cluster_.reset();
 }
 
 std::string name_of_phase(const testing::TestParamInfo<Phase>& info) {

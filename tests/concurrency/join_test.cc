@@ -17,8 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/session_access.h"
-#include "support/session_cluster.h"
+#include "support/operator_test.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
@@ -51,7 +50,6 @@ using Join = RadixJoin<Rows>;
 /// Ids of the build row and the probe row; 0: there is none.
 using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
 
-constexpr uint32_t kWorkers = 4;  // two on each of two nodes
 constexpr JoinKind kKinds[] = {JoinKind::inner, JoinKind::left, JoinKind::right,
                                JoinKind::full,  JoinKind::semi, JoinKind::anti};
 
@@ -118,27 +116,8 @@ void add_pairs(std::span<const Join::Pair> from, Pairs& to) {
     to.emplace_back(build == nullptr ? 0 : build->id, probe == nullptr ? 0 : probe->id);
 }
 
-class JoinTest : public testing::Test {
+class JoinTest : public OperatorTest {
  protected:
-  void open(SettingList settings = {}) {
-    settings.push_back({"cluster.workers", "2"});
-    cluster_.emplace(2, settings);
-    ASSERT_TRUE(is_ok(cluster_->status()));
-    query_ = (*cluster_)[0].begin_query();
-  }
-  void TearDown() override {
-    if (!cluster_) return;
-    for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
-    cluster_.reset();
-  }
-  void expect_nothing_left(uint32_t node) {
-    node::NodeCore& core = SessionAccess::core((*cluster_)[node]);
-    EXPECT_EQ(core.worker(0).context().operator_memory.used_bytes(), 0u);
-    EXPECT_EQ(core.worker(0).context().operator_memory.spilled_in_memory(), 0u);
-    EXPECT_EQ(core.overflow().memory_bytes(), 0u);
-    EXPECT_EQ(core.overflow().file().used_bytes(), 0u);
-  }
-
   JoinSpec spec(JoinKind kind = JoinKind::inner) const {
     JoinSpec made{query_};
     made.kind = kind;
@@ -217,8 +196,6 @@ class JoinTest : public testing::Test {
     return all;
   }
 
-  std::optional<SessionCluster> cluster_;
-  QueryId query_;
   std::atomic<uint64_t> early_{0};  // pairs that came before all probe rows had been added
 };
 
@@ -250,6 +227,17 @@ TEST_F(JoinTest, a_build_side_that_does_not_fit_the_cache_is_joined_by_partition
       EXPECT_EQ(metrics.gulps, 0u) << "memory suffices";
       EXPECT_EQ(metrics.spilled_bytes, 0u);
       EXPECT_EQ(early_, 0u);
+      TearDown();
+    }
+  }
+}
+
+TEST_F(JoinTest, partitions_that_have_rows_of_one_side_alone_give_those_without_a_partner) {
+  for (const JoinKind kind : kKinds) {
+    for (const Input& input :
+         {Input{300'000, distinct, 0, one}, Input{100'000, one, 1000, distinct}}) {
+      open();
+      join(input, spec(kind));
       TearDown();
     }
   }
@@ -312,6 +300,7 @@ TEST_F(JoinTest, a_partition_of_one_key_ends_in_a_nested_loop) {
     // A probe row matches one build row or two, in whichever pass.
     const JoinMetrics metrics = join({100'000, one, 40, one, 70'001, true}, spec(kind));
     EXPECT_GT(metrics.passes, 0u);
+    EXPECT_EQ(metrics.partitions_split, 1u) << "what stays together is not split again";
     TearDown();
   }
 }
@@ -542,6 +531,126 @@ TEST_F(JoinTest, a_call_whose_time_has_passed_is_made_again_and_goes_on) {
   }
 }
 
+// --- beside others that have the memory of the node
+
+/// Keys of one hash, so that all rows are in one partition; of a probe row none has a partner.
+struct OneHash : Rows {
+  static uint64_t hash(uint64_t) { return 0; }
+  static bool is_null(uint64_t key) { return key >= kFirstNull; }
+  static constexpr uint64_t kFirstNull = 1'000'000;
+};
+using OneHashJoin = RadixJoin<OneHash>;
+// A table of as many rows takes nearly what a join has to itself.
+constexpr uint64_t kRowsOfTightTable = 36'000;
+
+class JoinBesideOthers : public JoinTest {
+ protected:
+  /// A join of one worker that has all memory of its node which is not reserved.
+  std::unique_ptr<Join> make_hoard(Worker& worker) {
+    JoinSpec hoard = spec();
+    hoard.stage = 10;
+    hoard.senders = hoard.receivers = {0};
+    hoard.build_input = hoard.probe_input = JoinInput::here;
+    std::unique_ptr<Join> join = value_of(Join::make(worker, hoard));
+    uint64_t key = 0;
+    while (join->metrics().spilled_bytes == 0) {
+      const Row row{key++, 1};
+      if (join->build({&row, 1}).outcome != Outcome::done) break;
+    }
+    EXPECT_GT(join->metrics().spilled_bytes, 0u) << join->status().to_string();
+    return join;
+  }
+  static void finish(Join& hoard) {
+    EXPECT_EQ(hoard.stop(), Outcome::done);
+    EXPECT_EQ(hoard.finish_build(), Outcome::done);
+    EXPECT_EQ(hoard.finish_probe(), Outcome::done);
+  }
+  static void add_rows(OneHashJoin& join, uint64_t count) {
+    std::vector<Row> build, probe;
+    for (uint64_t i = 0; i < count; ++i) {
+      build.push_back({i, i + 1});
+      probe.push_back({OneHash::kFirstNull + i, i + 1});
+    }
+    EXPECT_EQ(join.build(build).outcome, Outcome::done) << join.status().to_string();
+    EXPECT_EQ(join.finish_build(), Outcome::done);
+    EXPECT_EQ(join.probe(probe).outcome, Outcome::done) << join.status().to_string();
+    EXPECT_EQ(join.finish_probe(), Outcome::done) << join.status().to_string();
+  }
+  /// How many pairs come until the end, or until the time is over.
+  static uint64_t count_pairs(OneHashJoin& join, Wait wait, Outcome& outcome) {
+    uint64_t count = 0;
+    std::span<const OneHashJoin::Pair> pairs;
+    while ((outcome = join.next(pairs, wait)) == Outcome::done) count += pairs.size();
+    return count;
+  }
+  /// Worker 1 joins while worker 0, which adds no rows, has the memory. `between`: before worker 0 finishes the probe side.
+  template <typename Between>
+  void run(JoinSpec spec, uint64_t rows, const Between& between) {
+    spec.kind = JoinKind::left;
+    spec.senders = {0, 1};
+    spec.receivers = {1};
+    std::atomic<uint32_t> steps{0};
+    const auto wait_for_step = [&](Worker& worker, uint32_t step) {
+      EXPECT_EQ(worker.wait_until([&] { return steps >= step; }), Outcome::done);
+    };
+    const auto take_step = [&] {
+      ++steps;
+      for (uint32_t w = 0; w < 2; ++w) cluster_->worker(w).wake();
+    };
+    cluster_->run_workers([&](uint32_t w) {
+      Worker& worker = cluster_->worker(w);
+      if (w < 2) {
+        auto join = value_of(OneHashJoin::make(worker, spec));
+        take_step();
+        wait_for_step(worker, 2);
+        Outcome outcome = Outcome::done;
+        if (w == 0) {
+          const std::unique_ptr<Join> hoard = make_hoard(worker);
+          take_step();
+          EXPECT_EQ(join->finish_build(), Outcome::done);
+          wait_for_step(worker, 4);
+          EXPECT_EQ(join->finish_probe(), Outcome::done);
+          wait_for_step(worker, 5);
+          finish(*hoard);
+          EXPECT_EQ(count_pairs(*join, Wait::forever(), outcome), 0u);
+        } else {
+          wait_for_step(worker, 3);
+          add_rows(*join, rows);
+          uint64_t count = between(*join);
+          take_step();
+          count += count_pairs(*join, Wait::forever(), outcome);
+          EXPECT_EQ(count, rows);
+          take_step();
+        }
+        EXPECT_EQ(outcome, Outcome::end_of_stream) << join->status().to_string();
+      }
+      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+    });
+  }
+};
+
+TEST_F(JoinBesideOthers, a_table_leaves_room_to_read_what_was_spilled) {
+  for (const uint64_t rows :
+       {kRowsOfTightTable - 1000, kRowsOfTightTable, kRowsOfTightTable + 100}) {
+    open({{"operator.memory_bytes", "16 MiB"}});
+    run(spec(), rows, [](OneHashJoin&) { return 0; });
+    TearDown();
+  }
+}
+
+TEST_F(JoinBesideOthers, a_gulp_for_whose_table_there_is_no_memory_waits_for_the_end) {
+  open({{"operator.memory_bytes", "16 MiB"}});
+  JoinSpec early = spec();
+  early.output_early = true;
+  run(early, 45'000, [](OneHashJoin& join) {
+    Outcome outcome;
+    const uint64_t count = count_pairs(join, Wait::at_most(milliseconds(50)), outcome);
+    EXPECT_EQ(outcome, Outcome::deadline);
+    EXPECT_EQ(join.metrics().gulps, 0u);
+    return count;
+  });
+}
+
 // --- use
 
 TEST_F(JoinTest, wrong_use_is_refused_and_the_query_goes_on) {
@@ -681,32 +790,32 @@ class JoinEnds : public JoinTest, public testing::WithParamInterface<Phase> {
   }
   /// In the phase of a nested loop no pair comes of millions of comparisons.
   Rows rows() const { return GetParam() == Phase::looping ? Rows{UINT64_MAX, true} : Rows{}; }
-  static void reach(Phase here, std::atomic<uint32_t>& there) {
-    if (GetParam() == here) ++there;
+  void reach(Phase here) {
+    if (GetParam() == here) ++there_;
   }
   /// Goes on in its phase until a call answers failed.
-  void work(Worker& worker, uint32_t w, Join& join, std::atomic<uint32_t>& there) {
+  void work(Worker& worker, uint32_t w, Join& join) {
     const Phase phase = GetParam();
     const std::vector<Row> rows = Input::of(w, 200'000, phase == Phase::looping ? one : distinct);
     Outcome outcome = join.build(rows).outcome;
-    reach(Phase::building, there);
+    reach(Phase::building);
     while (phase == Phase::building && outcome == Outcome::done) outcome = join.build(rows).outcome;
     if (outcome == Outcome::done) outcome = join.finish_build();
-    reach(Phase::built, there);
+    reach(Phase::built);
     if (phase == Phase::built) wait_for_the_end(worker, join);
     if (outcome == Outcome::done) outcome = join.probe(rows).outcome;
-    reach(Phase::probing, there);
+    reach(Phase::probing);
     while (phase == Phase::probing && outcome == Outcome::done) outcome = join.probe(rows).outcome;
     // One does not finish: the others wait for it.
-    reach(Phase::waiting, there);
+    reach(Phase::waiting);
     while (phase == Phase::waiting && w == 0 && outcome == Outcome::done)
       outcome = join.probe({rows.data(), 1}).outcome;
     if (outcome == Outcome::done) outcome = join.finish_probe();
-    reach(Phase::looping, there);
+    reach(Phase::looping);
     std::span<const Join::Pair> pairs;
     while (outcome == Outcome::done) {
       outcome = join.next(pairs);
-      reach(Phase::taking, there);
+      reach(Phase::taking);
       if (phase != Phase::looping && outcome == Outcome::done) wait_for_the_end(worker, join);
       // Who has none of the key is at the end.
       if (outcome == Outcome::end_of_stream) wait_for_the_end(worker, join);
@@ -719,54 +828,28 @@ class JoinEnds : public JoinTest, public testing::WithParamInterface<Phase> {
     (void)worker.wait_until(
         [&] { return ended_ && join.finish_build(Wait::none()) == Outcome::failed; });
   }
-  static void wait_for(const std::atomic<uint32_t>& there) {
-    while (there < kWorkers) std::this_thread::yield();
-  }
-  std::atomic<bool> ended_{false};
 };
 
 TEST_P(JoinEnds, cancel_is_seen_and_leaves_nothing) {
   open_small();
-  std::atomic<uint32_t> there{0};
-  std::thread canceller([&] {
-    wait_for(there);
-    EXPECT_TRUE(is_ok((*cluster_)[1].cancel_query(query_, "enough")));
-    ended_ = true;
-    for (uint32_t w = 0; w < kWorkers; ++w) cluster_->worker(w).wake();
-  });
-  cluster_->run_workers([&](uint32_t w) {
+  cancel_while([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
     std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::full), rows()));
-    work(worker, w, *join, there);
+    work(worker, w, *join);
     expect_error(join->status(), Code::query_cancelled, {"enough"});
     join.reset();
     EXPECT_EQ(worker.end_query(query_), Outcome::failed);
   });
-  canceller.join();
 }
 
 TEST_P(JoinEnds, close_is_seen_and_leaves_nothing) {
   open_small();
-  std::shared_ptr<node::NodeCore> cores[] = {
-      SessionAccess::core((*cluster_)[0]).shared_from_this(),
-      SessionAccess::core((*cluster_)[1]).shared_from_this()};
-  std::atomic<uint32_t> there{0};
-  std::thread closer([&] {
-    wait_for(there);
-    std::thread other([&] { EXPECT_TRUE(is_ok((*cluster_)[1].close())); });
-    EXPECT_TRUE(is_ok((*cluster_)[0].close()));
-    other.join();
-    ended_ = true;
-  });
-  cluster_->run_workers([&](uint32_t w) {
+  close_while([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
     std::unique_ptr<Join> join = value_of(Join::make(worker, spec(JoinKind::full), rows()));
-    work(worker, w, *join, there);
+    work(worker, w, *join);
     EXPECT_FALSE(join->status().ok());
   });
-  closer.join();
-  for (uint32_t node = 0; node < 2; ++node) expect_nothing_left(node);
-  cluster_.reset();
 }
 
 std::string name_of_phase(const testing::TestParamInfo<Phase>& info) {
@@ -804,28 +887,32 @@ TEST_F(JoinTest, that_is_destroyed_before_its_last_pair_fails_the_query) {
 }
 
 TEST_F(JoinTest, a_receiver_that_stops_gets_no_pair_and_the_query_goes_on) {
-  for (const bool at_once : {true, false}) {
-    open(small_rings());
-    const Input input{40'000, distinct, 40'000, distinct};
-    std::atomic<uint64_t> count{0};
-    cluster_->run_workers([&](uint32_t w) {
-      Worker& worker = cluster_->worker(w);
-      std::unique_ptr<Join> join = value_of(Join::make(worker, spec()));
-      EXPECT_EQ(w == 2 && at_once ? join->stop() : Outcome::done, Outcome::done);
-      build_all(*join, input.of_build(w));
-      EXPECT_EQ(w == 2 ? join->stop() : Outcome::done, Outcome::done);
-      Pairs pairs;
-      add_all(*join, input.of_probe(w), [&](auto rows) { return join->probe(rows); });
-      EXPECT_EQ(join->finish_probe(), Outcome::done);
-      take_all(*join, pairs);
-      EXPECT_EQ(pairs.empty(), w == 2);
-      count += pairs.size();
-      join.reset();
-      EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
-    });
-    EXPECT_GT(count, 20'000u);
-    EXPECT_LT(count, 40'000u);
-    TearDown();
+  for (const JoinInput where : {JoinInput::partition, JoinInput::here}) {
+    for (const bool at_once : {true, false}) {
+      open(small_rings());
+      JoinSpec made = spec();
+      made.build_input = made.probe_input = where;
+      const Input input{40'000, distinct, 40'000, distinct};
+      std::atomic<uint64_t> count{0};
+      cluster_->run_workers([&](uint32_t w) {
+        Worker& worker = cluster_->worker(w);
+        std::unique_ptr<Join> join = value_of(Join::make(worker, made));
+        EXPECT_EQ(w == 2 && at_once ? join->stop() : Outcome::done, Outcome::done);
+        build_all(*join, input.of_build(w));
+        EXPECT_EQ(w == 2 ? join->stop() : Outcome::done, Outcome::done);
+        Pairs pairs;
+        add_all(*join, input.of_probe(w), [&](auto rows) { return join->probe(rows); });
+        EXPECT_EQ(join->finish_probe(), Outcome::done);
+        take_all(*join, pairs);
+        EXPECT_EQ(pairs.empty(), w == 2);
+        count += pairs.size();
+        join.reset();
+        EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
+      });
+      EXPECT_GT(count, 20'000u);
+      EXPECT_LT(count, 40'000u);
+      TearDown();
+    }
   }
 }
 

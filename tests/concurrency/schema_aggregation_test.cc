@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "faro/aggregate.h"
-#include "node/session_access.h"
-#include "support/session_cluster.h"
+#include "support/operator_test.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
@@ -27,8 +26,6 @@ using Bytes = std::vector<std::byte>;
 /// A value that has its bytes; null: none.
 using Kept = std::variant<std::monostate, int64_t, Int128, float, double, std::string>;
 using Row = std::vector<Kept>;
-
-constexpr uint32_t kWorkers = 4;  // two on each of two nodes
 
 Value value_of_kept(const Kept& kept) {
   return std::visit([](const auto& value) -> Value { return value; }, kept);
@@ -254,25 +251,8 @@ std::vector<Row> unpacked(const Schema& schema, const PackedRows& rows) {
   return all;
 }
 
-class SchemaAggregationTest : public testing::Test {
+class SchemaAggregationTest : public OperatorTest {
  protected:
-  void open(SettingList settings = {}) {
-    settings.push_back({"cluster.workers", "2"});
-    cluster_.emplace(2, settings);
-    ASSERT_TRUE(is_ok(cluster_->status()));
-    query_ = (*cluster_)[0].begin_query();
-  }
-  void TearDown() override {
-    if (!cluster_) return;
-    for (uint32_t node = 0; node < 2; ++node) {
-      node::NodeCore& core = SessionAccess::core((*cluster_)[node]);
-      EXPECT_EQ(core.worker(0).context().operator_memory.used_bytes(), 0u);
-      EXPECT_EQ(core.worker(0).context().operator_memory.spilled_in_memory(), 0u);
-      EXPECT_EQ(core.overflow().memory_bytes(), 0u);
-      EXPECT_EQ(core.overflow().file().used_bytes(), 0u);
-    }
-  }
-
   /// Adds rows, at a worker, in pieces, and takes the groups that come out there.
   static Outcome group(SchemaAggregation& by, const Bytes& rows, std::vector<Row>& groups) {
     std::span<const std::byte> rest = rows;
@@ -367,8 +347,6 @@ class SchemaAggregationTest : public testing::Test {
     EXPECT_EQ(seen.size(), expected.size());
   }
 
-  std::optional<SessionCluster> cluster_;
-  QueryId query_;
   std::mutex mutex_;
   uint64_t spilled_ = 0;
   uint64_t split_ = 0;

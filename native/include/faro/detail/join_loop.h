@@ -80,8 +80,9 @@ class JoinLoop {
   using Table = JoinTable<Build>;
   using Source = typename RowStream<Probe>::Source;
 
-  JoinLoop(OperatorPart& part, const What& what, JoinKind kind)
-      : what_(what), kind_(kind), table_(part) {}
+  /// `room`: what else the operator may need as long as there is a table.
+  JoinLoop(OperatorPart& part, const What& what, JoinKind kind, uint64_t room)
+      : what_(what), kind_(kind), table_(part, room) {}
 
   JoinKind kind() const noexcept { return kind_; }
   Table& table() noexcept { return table_; }

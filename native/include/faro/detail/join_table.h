@@ -41,7 +41,8 @@ class JoinTable {
     return std::min(kMostRows, bytes / (sizeof(Node) + 2 * kPlacesOfRow * sizeof(uint32_t)));
   }
 
-  explicit JoinTable(OperatorPart& part) : part_(part) {}
+  /// `room`: what else the operator may need as long as there is a table.
+  JoinTable(OperatorPart& part, uint64_t room) : part_(part), room_(room) {}
   ~JoinTable() { let_go(); }
   JoinTable(const JoinTable&) = delete;
   JoinTable& operator=(const JoinTable&) = delete;
@@ -97,7 +98,7 @@ class JoinTable {
   }
 
   bool allocate(uint64_t rows) {
-    if (rows > kMostRows || !part_.take(bytes(rows))) return false;
+    if (rows > kMostRows || !part_.take(bytes(rows), room_)) return false;
     nodes_ = static_cast<Node*>(::operator new(rows * sizeof(Node), kAligned, std::nothrow));
     heads_ = static_cast<uint32_t*>(
         ::operator new(places(rows) * sizeof(uint32_t), kAligned, std::nothrow));
@@ -108,6 +109,7 @@ class JoinTable {
   }
 
   OperatorPart& part_;
+  const uint64_t room_;
   Node* nodes_ = nullptr;
   uint32_t* heads_ = nullptr;
   uint64_t size_ = 0;

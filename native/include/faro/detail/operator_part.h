@@ -104,9 +104,11 @@ class OperatorPart {
   uint64_t fair_bytes() const noexcept;
   /// Takes memory of operator.memory_bytes; false: there is none left.
   bool try_take(uint64_t bytes) noexcept;
-  /// Does so, and spills the largest partitions of this operator for it if need be. False: there is
-  /// nothing left to spill; or overflow is full, by which the operator has failed.
-  bool take(uint64_t bytes);
+  /// Does so, and spills the largest partitions of this operator for it if need be. `room`: as much
+  /// can be taken beside these bytes as long as they are not given back, where what can be spilled
+  /// is. False: there is nothing left to spill; or overflow is full, by which the operator has
+  /// failed.
+  bool take(uint64_t bytes, uint64_t room = 0);
   void give(uint64_t bytes) noexcept;
   /// What this operator has now.
   uint64_t used_bytes() const noexcept;

@@ -101,6 +101,15 @@ class PartitionJoin {
            2 * PartitionReader::least_bytes(sizeof(Probe)) + Table::bytes(kLeastRows);
   }
 
+  /// What it takes at least beside a table: a block of each side that is read back, and one where
+  /// a row is put, as others can be spilled.
+  static constexpr uint64_t bytes_beside_table() noexcept {
+    return PartitionReader::least_bytes(sizeof(Build)) +
+           PartitionReader::least_bytes(sizeof(Probe)) +
+           std::max(PartitionStore::least_bytes(0, sizeof(Build)),
+                    PartitionStore::least_bytes(0, sizeof(Probe)));
+  }
+
   PartitionJoin(OperatorPart& part, const What& what, JoinKind kind, bool output_early)
       : part_(part),
         what_(what),
@@ -108,7 +117,7 @@ class PartitionJoin {
         most_rows_(std::max(kLeastRows, Table::rows_of(std::min(Partitioning::kCacheBytes,
                                                                 part.fair_bytes() / 4)))),
         kept_{{{part, 1}, {part, 1}}},
-        loop_(part, what, kind) {
+        loop_(part, what, kind, bytes_beside_table()) {
     levels_.push_back(make_level());
   }
 
@@ -238,7 +247,7 @@ class PartitionJoin {
     if (levels_.empty()) return JoinStep::ended;
     if (!come_.build) return JoinStep::nothing;
     if (come_.is_one_table) return choose_in_one_table();
-    if (!come_.probe) return find_gulp() ? begin_join(*levels_.front()) : JoinStep::nothing;
+    if (!come_.probe) return choose_gulp();
     Level& level = *levels_.back();
     if (level.next == level.build.partition_count()) {
       levels_.pop_back();
@@ -278,7 +287,8 @@ class PartitionJoin {
   /// Where memory is short, or output is wanted early: the partition for which most rows wait, if
   /// they are as many as its build rows, of which a table is made each time.
   bool find_gulp() noexcept {
-    if (!output_early_ && !is_short_of_memory()) return false;
+    if (counts_.probe_rows == refused_at_ || (!output_early_ && !is_short_of_memory()))
+      return false;
     const Level& level = *levels_.front();
     uint64_t most = 0;
     for (uint32_t p = 0; p < level.probe.partition_count(); ++p) {
@@ -289,8 +299,12 @@ class PartitionJoin {
       most = waiting;
       task_.partition = p;
     }
-    spilled_before_ = part_.spilled_bytes();
     return most > 0;
+  }
+  JoinStep choose_gulp() {
+    const bool is_found = find_gulp();
+    spilled_before_ = part_.spilled_bytes();
+    return is_found ? begin_join(*levels_.front()) : JoinStep::nothing;
   }
   bool is_short_of_memory() const noexcept {
     return part_.used_bytes() >= part_.fair_bytes() / 4 * 3 ||
@@ -376,7 +390,8 @@ class PartitionJoin {
       }
       rows = std::max(kLeastRows, rows / 2);
     }
-    if (task_.is_gulp && rows < task_.left) {  // it waits for the end of the probe side
+    if (task_.is_gulp && rows < task_.left) {  // it waits for more rows, or their end
+      refused_at_ = counts_.probe_rows;
       end_task();
       return JoinStep::nothing;
     }
@@ -510,7 +525,8 @@ class PartitionJoin {
   Phase phase_ = Phase::choosing;
   Come come_;
   Task task_;
-  uint64_t spilled_before_ = 0;  // when a gulp was looked for last
+  uint64_t spilled_before_ = 0;       // when a gulp was chosen last, or none was
+  uint64_t refused_at_ = UINT64_MAX;  // probe rows that had come when one had no memory
 };
 
 }  // namespace faro::detail
