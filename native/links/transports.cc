@@ -39,17 +39,6 @@ Result<std::unique_ptr<transport::Transport>> make_one(std::string_view name,
   return transport;
 }
 
-// The turns of this node; null: rows over tcp are sent without.
-std::shared_ptr<transport::tcp::NodeTurns> make_turns(const base::Settings& settings) {
-  const uint32_t node_count = settings.node_count();
-  if (settings.schedule == "off" || node_count < transport::schedule::kLeastNodes) return nullptr;
-  const transport::schedule::PhaseSettings phases{.turn_bytes = settings.turn_bytes,
-                                                  .from_bytes = settings.schedule_from_bytes,
-                                                  .turn_ns = settings.turn_ms * base::kMillisecond};
-  return std::make_shared<transport::tcp::NodeTurns>(phases, static_cast<uint32_t>(settings.node),
-                                                     node_count);
-}
-
 }  // namespace
 
 // A forced transport that does not work here is an error; otherwise it is just not offered.
@@ -74,7 +63,8 @@ Result<std::vector<std::unique_ptr<transport::Transport>>> make_transports(
   return all;
 }
 
-Status Transports::make(const base::Settings& settings) {
+Status Transports::make(const base::Settings& settings,
+                        std::shared_ptr<transport::tcp::NodeTurns> turns) {
   if (transport::Transport* own = network_.own_transport()) {
     usable_ = {own};
     return Status::Ok();
@@ -88,7 +78,7 @@ Status Transports::make(const base::Settings& settings) {
                                                    .source = network_.source(),
                                                    .credentials = network_.credentials(),
                                                    .rendezvous = rendezvous_,
-                                                   .turns = make_turns(settings)}));
+                                                   .turns = std::move(turns)}));
   for (const auto& each : owned_) usable_.push_back(each.get());
   return Status::Ok();
 }

@@ -42,9 +42,10 @@ class Transports final : public transport::IdleWork {
  public:
   explicit Transports(Network& network) : network_(network) {}
 
-  /// Makes the transports that `settings` ask for and that work on this machine. Errors: transport_unavailable
+  /// Makes the transports that `settings` ask for and that work on this machine; `turns` as in Surroundings. Errors: transport_unavailable
   /// if a forced one does not work; config_invalid (shm.folder).
-  Status make(const base::Settings& settings);
+  Status make(const base::Settings& settings,
+              std::shared_ptr<transport::tcp::NodeTurns> turns = nullptr);
 
   /// Preferred first.
   const std::vector<transport::Transport*>& usable() const { return usable_; }

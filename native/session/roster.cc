@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -12,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_cancel.h"
-#include "transport/schedule/phases.h"
+#include "transport/tcp/node_turns.h"
 
 namespace faro::session {
 namespace {
@@ -36,6 +37,17 @@ Status check_dialled_addresses(const Peers& peers) {
         node, peers.address(node), topology.self());
   });
   return status;
+}
+
+// The turns of this node; null: rows over tcp are sent without.
+std::shared_ptr<transport::tcp::NodeTurns> make_turns(const base::Settings& settings) {
+  const uint32_t node_count = settings.node_count();
+  if (settings.schedule == "off" || node_count < transport::schedule::kLeastNodes) return nullptr;
+  const transport::schedule::PhaseSettings phases{.turn_bytes = settings.turn_bytes,
+                                                  .from_bytes = settings.schedule_from_bytes,
+                                                  .turn_ns = settings.turn_ms * base::kMillisecond};
+  return std::make_shared<transport::tcp::NodeTurns>(phases, static_cast<uint32_t>(settings.node),
+                                                     node_count);
 }
 
 // What of network.schedule is not as its user may think.
@@ -173,7 +185,7 @@ Status Roster::prepare() {
   FARO_ASSIGN_OR_RETURN(identity_, make_identity(settings_, peers_, network_));
   (void)peers_.on(topology_.self(), Peers::Event::up, identity_.hello.incarnation);
   (void)peers_.on(topology_.self(), Peers::Event::opened);
-  FARO_RETURN_IF_ERROR(transports_.make(settings_));
+  FARO_RETURN_IF_ERROR(transports_.make(settings_, make_turns(settings_)));
   identity_.hello.transports = transports_.names();
   identity_.hello.rendezvous = transports_.rendezvous();
   FARO_RETURN_IF_ERROR(check_dialled_addresses(peers_));
