@@ -576,6 +576,31 @@ TEST_F(SchemaAggregationTest, bytes_that_are_no_row_are_refused_and_those_before
   });
 }
 
+// A string counts for each function that is of it: all of them together have more bytes than 32 bits can say.
+TEST_F(SchemaAggregationTest,
+       a_row_whose_state_is_no_row_of_a_shuffle_is_refused_and_the_query_goes_on) {
+  open();
+  cluster_->run_workers([&](uint32_t w) {
+    Worker& worker = cluster_->worker(w);
+    const Grouping grouping{
+        schema_of({{ColumnType::string}}), {}, std::vector<Aggregate>(1025, {max, 0})};
+    auto made = value_of(SchemaAggregation::make(worker, {query_}, grouping));
+    const Bytes rows = packed(
+        grouping.rows, {{std::string("ab")}, {std::string(4 << 20, 'x')}, {std::string("b")}});
+    const SchemaAggregation::Added added = made->add(rows);
+    EXPECT_EQ(added.outcome, Outcome::failed);
+    EXPECT_EQ(added.rows, 1u);
+    expect_error(made->status(), Code::row_too_large, {"row.limit_bytes"});
+    std::vector<Row> groups;
+    EXPECT_EQ(group(*made, packed(grouping.rows, {{std::string("b")}}), groups),
+              Outcome::end_of_stream);
+    EXPECT_EQ(groups.size(), w == 0 ? 1u : 0u);
+    for (const Row& row : groups) EXPECT_EQ(row, Row(1025, std::string("b")));
+    made.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done);
+  });
+}
+
 TEST_F(SchemaAggregationTest, workers_that_compute_something_else_fail_by_stage_mismatch) {
   open();
   cluster_->run_workers([&](uint32_t w) {
