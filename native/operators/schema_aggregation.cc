@@ -107,7 +107,7 @@ std::span<const std::byte> SchemaAggregation::Running::row_at(std::span<const st
 bool SchemaAggregation::Running::take_records(std::span<const std::byte> rows) {
   records_.clear();
   ends_.clear();
-  std::fill(fixed_.begin(), fixed_.end(), std::byte{0});
+  std::fill_n(fixed_.begin(), records_.size() * groups().width(), std::byte{0});
   std::span<const ColumnPlace> places = rows_.places();
   for (size_t at = 0; at < rows.size() && records_.size() < kTogether;) {
     const std::span<const std::byte> row = row_at(rows, at);
