@@ -154,6 +154,8 @@ TEST(SchemaTest, says_its_columns_as_java_does_and_has_a_width_if_all_have) {
   EXPECT_EQ(schema.row_bytes(), 0u);
   EXPECT_EQ(schema_of({{ColumnType::float64}, {ColumnType::boolean}}).row_bytes(), 9u);
   EXPECT_EQ(schema_of({{ColumnType::float64, true}}).row_bytes(), 0u);
+  EXPECT_EQ(schema_of({}).format(), "schema()");
+  EXPECT_EQ(Schema().format(), "schema()");
 }
 
 TEST(SchemaTest, refuses_columns_that_cannot_be) {
