@@ -601,6 +601,14 @@ TEST_F(SchemaAggregationTest,
   });
 }
 
+TEST_F(SchemaAggregationTest,
+       a_group_that_is_larger_than_the_memory_fails_the_query_and_names_the_setting) {
+  open({{"operator.memory_bytes", "8 MiB"}});
+  const Grouping grouping{schema_of({{ColumnType::int32}, {ColumnType::string}}), {0}, {{max, 1}}};
+  expect_failure(grouping, {{int64_t{1}, std::string(6 << 20, 'x')}},
+                 ": operator.memory_bytes = 8388608, of which operators of this node have ");
+}
+
 TEST_F(SchemaAggregationTest, workers_that_compute_something_else_fail_by_stage_mismatch) {
   open();
   cluster_->run_workers([&](uint32_t w) {
