@@ -528,6 +528,15 @@ TEST_F(SchemaAggregationTest, a_sum_beyond_128_bits_fails_the_query_and_names_th
                  "sum(column 0) of an aggregation does not fit 128 bits");
 }
 
+// Each worker adds one row: it is where states meet that there are too many bits.
+TEST_F(SchemaAggregationTest, states_whose_sum_is_beyond_128_bits_fail_the_query_where_they_meet) {
+  open();
+  Int128 most = 1;
+  for (int i = 0; i < 38; ++i) most *= 10;
+  const Grouping grouping{schema_of({{ColumnType::decimal_38}}), {}, {{sum, 0}}};
+  expect_failure(grouping, {{most - 1}}, "sum(column 0) of an aggregation does not fit 128 bits");
+}
+
 // --- what is refused
 
 TEST_F(SchemaAggregationTest, groupings_that_cannot_be_are_refused_by_name) {
@@ -610,17 +619,35 @@ TEST_F(SchemaAggregationTest,
 }
 
 TEST_F(SchemaAggregationTest, workers_that_compute_something_else_fail_by_stage_mismatch) {
-  open();
-  cluster_->run_workers([&](uint32_t w) {
-    Worker& worker = cluster_->worker(w);
-    const Grouping grouping{schema_of({{ColumnType::int64}}), {0}, {{w == 0 ? min : max, 0}}};
-    if (auto made = SchemaAggregation::make(worker, {query_}, grouping); made.ok()) {
-      std::vector<Row> groups;
-      (void)group(**made, packed(grouping.rows, {{int64_t{1}}, {int64_t{2}}}), groups);
-    }
-    EXPECT_EQ(worker.end_query(query_), Outcome::failed);
-    expect_error(worker.status(), Code::stage_mismatch, {"min(column 0)", "max(column 0)"});
-  });
+  const Schema rows = schema_of({{ColumnType::int64}, {ColumnType::int64}});
+  const Schema nullable = schema_of({{ColumnType::int64}, {ColumnType::int64, true}});
+  const Column as_int{ColumnType::int32};
+  struct {
+    Grouping one, other;
+    const char *of_one, *of_other;
+  } const kDifferent[] = {
+      {{rows, {0}, {{min, 0}}}, {rows, {0}, {{max, 0}}}, "min(column 0)", "max(column 0)"},
+      {{rows, {0}, {{sum, 0}}}, {rows, {0}, {{sum, 1}}}, "sum(column 0)", "sum(column 1)"},
+      {{rows, {0}, {{min, 0}}}, {rows, {1}, {{min, 0}}}, "by 0:", "by 1:"},
+      {{rows, {0, 1}, {{count_rows}}}, {rows, {1, 0}, {{count_rows}}}, "by 0 1:", "by 1 0:"},
+      {{rows, {0}, {{sum, 0}}}, {rows, {0}, {{sum, 0, as_int}}}, "as LONG", "as INT"},
+      {{rows, {0}, {{sum, 0}}}, {nullable, {0}, {{sum, 0}}}, "LONG, LONG)", "LONG, LONG or null)"}};
+  for (const auto& [one, other, of_one, of_other] : kDifferent) {
+    open();
+    cluster_->run_workers(
+        [&, &first = one, &second = other, in_first = of_one, in_second = of_other](uint32_t w) {
+          Worker& worker = cluster_->worker(w);
+          const Grouping& grouping = w == 0 ? first : second;
+          if (auto made = SchemaAggregation::make(worker, {query_}, grouping); made.ok()) {
+            std::vector<Row> groups;
+            (void)group(**made, packed(grouping.rows, {{int64_t{1}, int64_t{2}}}), groups);
+          }
+          EXPECT_EQ(worker.end_query(query_), Outcome::failed);
+          expect_error(worker.status(), Code::stage_mismatch, {in_first, in_second});
+        });
+    TearDown();
+    cluster_.reset();
+  }
 }
 
 TEST_F(SchemaAggregationTest, a_worker_that_stops_gets_no_group) {
@@ -639,24 +666,42 @@ TEST_F(SchemaAggregationTest, a_worker_that_stops_gets_no_group) {
   });
 }
 
-// What a peer has sent is checked: here by a worker that opens the stage as a shuffle of its own.
+// What a peer has sent is checked: here by a worker that opens the stage as a shuffle of its own. The count is followed by the length of the
+// key, and where it lies in the bytes behind.
 TEST_F(SchemaAggregationTest, bytes_from_a_peer_that_are_no_state_fail_the_query) {
-  for (const size_t bytes : {0u, 5u, 24u, 40u}) {
+  const auto state = [](uint32_t length, uint32_t at, size_t behind) {
+    Bytes bytes(2 * sizeof(uint64_t) + behind);
+    bytes[0] = std::byte{1};
+    std::memcpy(&bytes[8], &length, sizeof length);
+    std::memcpy(&bytes[12], &at, sizeof at);
+    return bytes;
+  };
+  struct {
+    Bytes bytes;
+    bool is_state;
+  } const kSent[] = {
+      {state(3, 0, 3), true},   {state(0, 0, 0), true},           {{}, false},
+      {Bytes(15), false},       {state(4, 0, 3), false},          {state(2, 0, 3), false},
+      {state(3, 1, 3), false},  {state(3, UINT32_MAX, 3), false}, {state(UINT32_MAX, 0, 3), false},
+      {filled(40, 0x7f), false}};
+  for (const auto& [sent, is_state] : kSent) {
     open();
-    cluster_->run_workers([&](uint32_t w) {
+    cluster_->run_workers([&, &bytes = sent, is_right = is_state](uint32_t w) {
       Worker& worker = cluster_->worker(w);
       if (w == 0) {
         const Grouping grouping{schema_of({{ColumnType::string}}), {0}, {{count_rows}}};
         auto made = value_of(SchemaAggregation::make(worker, {query_, 0, {1}, {0}}, grouping));
         std::vector<Row> groups;
-        EXPECT_EQ(group(*made, {}, groups), Outcome::failed);
-        EXPECT_NE(made->status().message().find("no state of this aggregation"),
-                  std::string_view::npos)
+        EXPECT_EQ(group(*made, {}, groups), is_right ? Outcome::end_of_stream : Outcome::failed);
+        EXPECT_EQ(groups.size(), is_right ? 1u : 0u);
+        EXPECT_EQ(
+            made->status().message().find("no state of this aggregation") == std::string_view::npos,
+            is_right)
             << made->status().to_string();
         made.reset();
       } else if (w == 1) {
         Shuffle shuffle = value_of(worker.open_shuffle({query_, 0, 0, {1}, {0}}));
-        send_now(shuffle, filled(bytes, 0x7f));
+        send_now(shuffle, bytes);
         (void)shuffle.sender()->finish();
       }
       (void)worker.end_query(query_);
