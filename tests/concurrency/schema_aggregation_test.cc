@@ -307,6 +307,7 @@ class SchemaAggregationTest : public testing::Test {
         spilled_ += metrics.spilled_bytes;
         split_ += metrics.partitions_split;
         passed_ += metrics.rows_passed;
+        states_sent_ += metrics.states_sent;
       }
       made.reset();
       EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
@@ -373,6 +374,7 @@ class SchemaAggregationTest : public testing::Test {
   uint64_t spilled_ = 0;
   uint64_t split_ = 0;
   uint64_t passed_ = 0;
+  uint64_t states_sent_ = 0;
 };
 
 Schema schema_of(std::vector<Column> columns) { return value_of(Schema::make(std::move(columns))); }
@@ -424,12 +426,13 @@ TEST_F(SchemaAggregationTest, a_value_that_grows_again_and_again_takes_what_it_h
   drawn.grouping = {schema_of({{ColumnType::int32}, {ColumnType::string}}), {0}, {{max, 1}}};
   for (std::vector<Row>& rows : drawn.rows_of) {
     rows.clear();
-    // Short and long by turns, each larger than the one before.
+    // Short, longer and long by turns, each larger than the one before.
     for (int i = 0; i < 20'000; ++i)
       rows.push_back(
-          {int64_t{i % 3}, fmt::format("{:06}", i) + std::string(i / 3 % 2 * 3000, 'x')});
+          {int64_t{i % 3}, fmt::format("{:06}", i) + std::string(i / 3 % 3 * 1500, 'x')});
   }
   compare(drawn, group_all(drawn.grouping, drawn.rows_of, 4096));
+  EXPECT_EQ(states_sent_, 3 * kWorkers);  // no table was sent for want of room before its end
 }
 
 TEST_F(SchemaAggregationTest, rows_above_a_table_and_a_frame_pass) {
@@ -517,6 +520,23 @@ TEST_F(SchemaAggregationTest, a_sum_that_does_not_fit_its_column_fails_the_query
       schema_of({{ColumnType::int32}, {ColumnType::int64}}), {0}, {{count_rows}, {sum, 1}}};
   expect_failure(grouping, {{int64_t{1}, std::numeric_limits<int64_t>::max()}},
                  "sum(column 1) of an aggregation does not fit LONG, column 2");
+}
+
+TEST_F(SchemaAggregationTest, a_sum_above_the_named_column_fails_the_query_and_names_both) {
+  struct {
+    Column result;
+    const char* part;
+  } const kNarrow[] = {
+      {{ColumnType::int8}, "sum(column 1) of an aggregation does not fit BYTE, column 1"},
+      {{ColumnType::decimal_18, false, 0, 2}, "does not fit DECIMAL_18(0), column 1"},
+      {{ColumnType::decimal_38, false, 0, 2}, "does not fit DECIMAL_38(0), column 1"}};
+  for (const auto& [result, part] : kNarrow) {
+    open();
+    const Schema rows = schema_of({{ColumnType::int32}, {ColumnType::int64}});
+    expect_failure({rows, {0}, {{sum, 1, result}}}, {{int64_t{1}, int64_t{200}}}, part);
+    TearDown();
+    cluster_.reset();
+  }
 }
 
 TEST_F(SchemaAggregationTest, a_sum_beyond_128_bits_fails_the_query_and_names_the_column) {
@@ -669,6 +689,8 @@ TEST_F(SchemaAggregationTest, a_worker_that_stops_gets_no_group) {
 // What a peer has sent is checked: here by a worker that opens the stage as a shuffle of its own. The count is followed by the length of the
 // key, and where it lies in the bytes behind.
 TEST_F(SchemaAggregationTest, bytes_from_a_peer_that_are_no_state_fail_the_query) {
+  const Grouping one{schema_of({{ColumnType::string}}), {0}, {{count_rows}}};
+  const Grouping two{schema_of({{ColumnType::string}, {ColumnType::string}}), {0, 1}, {}};
   const auto state = [](uint32_t length, uint32_t at, size_t behind) {
     Bytes bytes(2 * sizeof(uint64_t) + behind);
     bytes[0] = std::byte{1};
@@ -676,20 +698,39 @@ TEST_F(SchemaAggregationTest, bytes_from_a_peer_that_are_no_state_fail_the_query
     std::memcpy(&bytes[12], &at, sizeof at);
     return bytes;
   };
+  const auto first = [](Bytes bytes, size_t count) {
+    bytes.resize(count);
+    return bytes;
+  };
+  // The lengths of two keys, which are together as many bytes as there are, if 32 bits are all that is looked at.
+  const auto wrapped = [] {
+    Bytes bytes(16 + 3);
+    const uint32_t words[] = {UINT32_MAX, 0, 4, UINT32_MAX};
+    std::memcpy(bytes.data(), words, sizeof words);
+    return bytes;
+  };
   struct {
     Bytes bytes;
     bool is_state;
-  } const kSent[] = {
-      {state(3, 0, 3), true},   {state(0, 0, 0), true},           {{}, false},
-      {Bytes(15), false},       {state(4, 0, 3), false},          {state(2, 0, 3), false},
-      {state(3, 1, 3), false},  {state(3, UINT32_MAX, 3), false}, {state(UINT32_MAX, 0, 3), false},
-      {filled(40, 0x7f), false}};
-  for (const auto& [sent, is_state] : kSent) {
+    bool has_two_keys = false;
+  } const kSent[] = {{state(3, 0, 3), true},
+                     {state(0, 0, 0), true},
+                     {{}, false},
+                     {Bytes(15), false},
+                     {state(4, 0, 3), false},
+                     {state(2, 0, 3), false},
+                     {state(3, 1, 3), false},
+                     {state(3, UINT32_MAX, 3), false},
+                     {state(UINT32_MAX, 0, 3), false},
+                     {filled(40, 0x7f), false},
+                     {first(state(UINT32_MAX, 0, 0), 15), false},
+                     {wrapped(), false, true}};
+  for (const auto& [sent, is_state, has_two_keys] : kSent) {
     open();
-    cluster_->run_workers([&, &bytes = sent, is_right = is_state](uint32_t w) {
+    cluster_->run_workers([&, &bytes = sent, &grouping = has_two_keys ? two : one,
+                           is_right = is_state](uint32_t w) {
       Worker& worker = cluster_->worker(w);
       if (w == 0) {
-        const Grouping grouping{schema_of({{ColumnType::string}}), {0}, {{count_rows}}};
         auto made = value_of(SchemaAggregation::make(worker, {query_, 0, {1}, {0}}, grouping));
         std::vector<Row> groups;
         EXPECT_EQ(group(*made, {}, groups), is_right ? Outcome::end_of_stream : Outcome::failed);
