@@ -132,6 +132,7 @@ bool Column::fits(const Value& value) const noexcept { return bytes_of(value, *t
 
 Result<Schema> Schema::make(std::vector<Column> columns) {
   Schema made;
+  made.format_.clear();
   uint32_t bits = 0;
   for (uint32_t number = 0; number < columns.size(); ++number) {
     Column& column = columns[number];

@@ -123,6 +123,7 @@ void Share::give(uint64_t bytes) noexcept {
 
 Status Part::open(const char* name, uint64_t reserve_bytes,
                   std::vector<detail::OperatorPart::Stage> stages) {
+  name_ = name;
   FARO_RETURN_IF_ERROR(memory().check());
   const uint64_t reserve = std::max(reserve_bytes, detail::OperatorPart::kLeastReserve);
   if (!share_.reserve(reserve)) {
@@ -232,6 +233,13 @@ uint64_t Part::fair_bytes() const noexcept {
   return context.operator_memory.limit_bytes() / context.own_node().worker_count;
 }
 
+Outcome Part::fail_for_memory(const std::string& what) {
+  return fail(base::error(Code::overflow_exhausted,
+                          "{} has no memory for {}: operator.memory_bytes = {}, of which operators "
+                          "of this node have {}",
+                          name_, what, memory().limit_bytes(), memory().used_bytes()));
+}
+
 bool Part::spill_largest() {
   detail::PartitionStore* largest = nullptr;
   uint64_t most = 0;
@@ -313,6 +321,9 @@ bool OperatorPart::take(uint64_t bytes, uint64_t room) {
         Status(Code::overflow_exhausted, "no memory left to spill rows of an operator"));
     return false;
   }
+}
+Outcome OperatorPart::fail_for_memory(const std::string& what) {
+  return part_->is_alive() ? part_->fail_for_memory(what) : Outcome::failed;
 }
 void OperatorPart::give(uint64_t bytes) noexcept { part_->share().give(bytes); }
 uint64_t OperatorPart::used_bytes() const noexcept { return part_->share().used_bytes(); }

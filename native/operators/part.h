@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "faro/detail/operator_part.h"
@@ -105,6 +106,7 @@ class Part {
 
   Share& share() noexcept { return share_; }
   uint64_t fair_bytes() const noexcept;
+  Outcome fail_for_memory(const std::string& what);
   /// Spills the largest partition. False: there is none in memory; or the operator has failed.
   bool spill_largest();
   /// Spills rows; `last` is what was spilled before of the same partition, or null. False: the operator has failed.
@@ -127,6 +129,7 @@ class Part {
   shuffle::LocalWorker& local_;
   const std::shared_ptr<const void> keep_alive_;  // what is spilled lies in memory of the node
   Share share_;
+  const char* name_ = "";  // of the operator, for errors
   std::vector<std::unique_ptr<Stage>> stages_;
   std::optional<shuffle::Intake::Taking> call_;  // that is being made
   std::shared_ptr<shuffle::Query> query_;

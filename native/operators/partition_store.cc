@@ -1,5 +1,7 @@
 #include "faro/detail/partition_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -97,10 +99,7 @@ bool PartitionStore::add_block(uint32_t partition, size_t row_bytes) {
   if (!part_.try_take(room)) {
     room = least;
     if (!part_.take(room)) {
-      if (part_.is_alive()) {
-        (void)part_.fail(
-            Status(Code::overflow_exhausted, "an operator has no memory left that it could spill"));
-      }
+      (void)part_.fail_for_memory(fmt::format("a block of {} bytes", room));
       return false;
     }
   }
@@ -181,12 +180,8 @@ Outcome PartitionReader::read_spilled(std::span<const std::byte>& rows) {
   if (buffer_.room < bytes) {
     store_.free(buffer_);
     const uint64_t room = std::max<uint64_t>(bytes, PartitionStore::kMostBlockBytes);
-    if (!part.take(room)) {
-      return !part.is_alive() ? Outcome::failed
-                              : part.fail(Status(Code::overflow_exhausted,
-                                                 "an operator has no memory left to read back what "
-                                                 "it has spilled"));
-    }
+    if (!part.take(room))
+      return part.fail_for_memory(fmt::format("{} bytes that it has spilled", room));
     auto* const memory = static_cast<std::byte*>(::operator new(room, std::nothrow));
     if (memory == nullptr) {
       part.give(room);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -40,10 +42,11 @@ class SchemaAggregation::Running {
 
   Status open(bool is_first_receiver) {
     is_due_ = is_first_receiver && !groups().has_keys();
-    if (make_room(kResultBytes)) return Status::Ok();
-    return operator_->status().ok()
-               ? Status(Code::overflow_exhausted, "no memory left for groups of an aggregation")
-               : operator_->status();
+    if (!make_room(kResultBytes)) {
+      (void)operator_->part().fail_for_memory("the groups that are handed out");
+      return operator_->status();
+    }
+    return Status::Ok();
   }
 
   Operator& operation() noexcept { return *operator_; }
@@ -105,9 +108,9 @@ std::span<const std::byte> SchemaAggregation::Running::row_at(std::span<const st
 
 /// Makes records of the first rows. False: behind these comes what is no row.
 bool SchemaAggregation::Running::take_records(std::span<const std::byte> rows) {
+  std::fill_n(fixed_.begin(), records_.size() * groups().width(), std::byte{0});
   records_.clear();
   ends_.clear();
-  std::fill(fixed_.begin(), fixed_.end(), std::byte{0});
   std::span<const ColumnPlace> places = rows_.places();
   for (size_t at = 0; at < rows.size() && records_.size() < kTogether;) {
     const std::span<const std::byte> row = row_at(rows, at);
@@ -172,12 +175,8 @@ Outcome SchemaAggregation::Running::write(const operators::GroupRecord& record, 
   const size_t bytes = before + *row;
   is_full = bytes > result_room_ - result_bytes_;
   if (is_full && groups.count > 0) return Outcome::done;
-  if (is_full && !make_room(bytes)) {
-    return operator_->part().is_alive()
-               ? fail(base::error(Code::overflow_exhausted,
-                                  "no memory left for a group of {} bytes", bytes))
-               : Outcome::failed;
-  }
+  if (is_full && !make_room(bytes))
+    return operator_->part().fail_for_memory(fmt::format("a group of {} bytes", bytes));
   is_full = false;
   const auto length = static_cast<uint32_t>(*row);
   std::byte* const to = results_.get() + result_bytes_;

@@ -242,7 +242,7 @@ Status GroupLayout::add_results(const Grouping& grouping) {
 
 GroupRow GroupLayout::record_of(std::span<const std::byte> row, std::span<const ColumnPlace> places,
                                 std::byte* fixed) const noexcept {
-  uint32_t variable = 0;
+  uint64_t variable = 0;
   const auto refer = [&](uint32_t at, ColumnPlace place) {
     store(fixed + at, Ref{place.bytes, place.offset});
     variable += place.bytes;
@@ -367,8 +367,8 @@ bool SchemaGroups::has_variable_key(const std::byte* group, const Heap& heap,
   return true;
 }
 
-uint32_t SchemaGroups::variable_bytes(const std::byte* fixed) const noexcept {
-  uint32_t bytes = 0;
+uint64_t SchemaGroups::variable_bytes(const std::byte* fixed) const noexcept {
+  uint64_t bytes = 0;
   for (const uint32_t at : refs_) bytes += load<Ref>(fixed + at).bytes;
   return bytes;
 }

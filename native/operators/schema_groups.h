@@ -27,7 +27,8 @@ namespace faro::operators {
 struct GroupRecord {
   const std::byte* fixed;
   const std::byte* base;
-  uint32_t variable_bytes;
+  uint64_t
+      variable_bytes;  // those of a row may count more than once: for a key, and for each function
 };
 /// The key of a record.
 struct GroupKey {
@@ -196,9 +197,8 @@ class SchemaGroups : public GroupLayout {
     return {group, heap.base(), refs_.empty() ? 0 : variable_bytes(group)};
   }
   uint64_t heap_bytes(const Record& record) const noexcept {
-    return refs_.size() == key_ref_count_
-               ? record.variable_bytes
-               : 2 * uint64_t{record.variable_bytes} + kLeastRoom * refs_.size();
+    return refs_.size() == key_ref_count_ ? record.variable_bytes
+                                          : 2 * record.variable_bytes + kLeastRoom * refs_.size();
   }
   uint64_t heap_bytes(const Row& row) const noexcept { return heap_bytes(row.record); }
   uint64_t heap_bytes(std::span<const Row> rows) const noexcept {
@@ -269,7 +269,7 @@ class SchemaGroups : public GroupLayout {
   static constexpr uint64_t kLeastRoom = 8;
 
   bool has_variable_key(const std::byte* group, const Heap& heap, const Key& key) const noexcept;
-  uint32_t variable_bytes(const std::byte* fixed) const noexcept;
+  uint64_t variable_bytes(const std::byte* fixed) const noexcept;
   void merge_bytes(const State& state, std::byte* group, Heap& heap,
                    const Record& record) const noexcept;
   bool replaces(const State& state, std::byte* group, const std::byte* fixed) const noexcept;

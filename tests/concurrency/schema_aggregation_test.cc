@@ -287,6 +287,7 @@ class SchemaAggregationTest : public OperatorTest {
         spilled_ += metrics.spilled_bytes;
         split_ += metrics.partitions_split;
         passed_ += metrics.rows_passed;
+        states_sent_ += metrics.states_sent;
       }
       made.reset();
       EXPECT_EQ(worker.end_query(query_), Outcome::done) << worker.status().to_string();
@@ -351,6 +352,7 @@ class SchemaAggregationTest : public OperatorTest {
   uint64_t spilled_ = 0;
   uint64_t split_ = 0;
   uint64_t passed_ = 0;
+  uint64_t states_sent_ = 0;
 };
 
 Schema schema_of(std::vector<Column> columns) { return value_of(Schema::make(std::move(columns))); }
@@ -402,12 +404,13 @@ TEST_F(SchemaAggregationTest, a_value_that_grows_again_and_again_takes_what_it_h
   drawn.grouping = {schema_of({{ColumnType::int32}, {ColumnType::string}}), {0}, {{max, 1}}};
   for (std::vector<Row>& rows : drawn.rows_of) {
     rows.clear();
-    // Short and long by turns, each larger than the one before.
+    // Short, longer and long by turns, each larger than the one before.
     for (int i = 0; i < 20'000; ++i)
       rows.push_back(
-          {int64_t{i % 3}, fmt::format("{:06}", i) + std::string(i / 3 % 2 * 3000, 'x')});
+          {int64_t{i % 3}, fmt::format("{:06}", i) + std::string(i / 3 % 3 * 1500, 'x')});
   }
   compare(drawn, group_all(drawn.grouping, drawn.rows_of, 4096));
+  EXPECT_EQ(states_sent_, 3 * kWorkers);  // no table was sent for want of room before its end
 }
 
 TEST_F(SchemaAggregationTest, rows_above_a_table_and_a_frame_pass) {
@@ -497,6 +500,23 @@ TEST_F(SchemaAggregationTest, a_sum_that_does_not_fit_its_column_fails_the_query
                  "sum(column 1) of an aggregation does not fit LONG, column 2");
 }
 
+TEST_F(SchemaAggregationTest, a_sum_above_the_named_column_fails_the_query_and_names_both) {
+  struct {
+    Column result;
+    const char* part;
+  } const kNarrow[] = {
+      {{ColumnType::int8}, "sum(column 1) of an aggregation does not fit BYTE, column 1"},
+      {{ColumnType::decimal_18, false, 0, 2}, "does not fit DECIMAL_18(0), column 1"},
+      {{ColumnType::decimal_38, false, 0, 2}, "does not fit DECIMAL_38(0), column 1"}};
+  for (const auto& [result, part] : kNarrow) {
+    open();
+    const Schema rows = schema_of({{ColumnType::int32}, {ColumnType::int64}});
+    expect_failure({rows, {0}, {{sum, 1, result}}}, {{int64_t{1}, int64_t{200}}}, part);
+    TearDown();
+    cluster_.reset();
+  }
+}
+
 TEST_F(SchemaAggregationTest, a_sum_beyond_128_bits_fails_the_query_and_names_the_column) {
   open();
   Int128 most = 1;
@@ -504,6 +524,15 @@ TEST_F(SchemaAggregationTest, a_sum_beyond_128_bits_fails_the_query_and_names_th
   const Grouping grouping{schema_of({{ColumnType::decimal_38}}), {}, {{sum, 0}}};
   expect_failure(grouping, {{most - 1}, {most - 1}},
                  "sum(column 0) of an aggregation does not fit 128 bits");
+}
+
+// Each worker adds one row: it is where states meet that there are too many bits.
+TEST_F(SchemaAggregationTest, states_whose_sum_is_beyond_128_bits_fail_the_query_where_they_meet) {
+  open();
+  Int128 most = 1;
+  for (int i = 0; i < 38; ++i) most *= 10;
+  const Grouping grouping{schema_of({{ColumnType::decimal_38}}), {}, {{sum, 0}}};
+  expect_failure(grouping, {{most - 1}}, "sum(column 0) of an aggregation does not fit 128 bits");
 }
 
 // --- what is refused
@@ -554,18 +583,69 @@ TEST_F(SchemaAggregationTest, bytes_that_are_no_row_are_refused_and_those_before
   });
 }
 
-TEST_F(SchemaAggregationTest, workers_that_compute_something_else_fail_by_stage_mismatch) {
+// A string counts for each function that is of it: all of them together have more bytes than 32 bits can say.
+TEST_F(SchemaAggregationTest,
+       a_row_whose_state_is_no_row_of_a_shuffle_is_refused_and_the_query_goes_on) {
   open();
   cluster_->run_workers([&](uint32_t w) {
     Worker& worker = cluster_->worker(w);
-    const Grouping grouping{schema_of({{ColumnType::int64}}), {0}, {{w == 0 ? min : max, 0}}};
-    if (auto made = SchemaAggregation::make(worker, {query_}, grouping); made.ok()) {
-      std::vector<Row> groups;
-      (void)group(**made, packed(grouping.rows, {{int64_t{1}}, {int64_t{2}}}), groups);
-    }
-    EXPECT_EQ(worker.end_query(query_), Outcome::failed);
-    expect_error(worker.status(), Code::stage_mismatch, {"min(column 0)", "max(column 0)"});
+    const Grouping grouping{
+        schema_of({{ColumnType::string}}), {}, std::vector<Aggregate>(1025, {max, 0})};
+    auto made = value_of(SchemaAggregation::make(worker, {query_}, grouping));
+    const Bytes rows = packed(
+        grouping.rows, {{std::string("ab")}, {std::string(4 << 20, 'x')}, {std::string("b")}});
+    const SchemaAggregation::Added added = made->add(rows);
+    EXPECT_EQ(added.outcome, Outcome::failed);
+    EXPECT_EQ(added.rows, 1u);
+    expect_error(made->status(), Code::row_too_large, {"row.limit_bytes"});
+    std::vector<Row> groups;
+    EXPECT_EQ(group(*made, packed(grouping.rows, {{std::string("b")}}), groups),
+              Outcome::end_of_stream);
+    EXPECT_EQ(groups.size(), w == 0 ? 1u : 0u);
+    for (const Row& row : groups) EXPECT_EQ(row, Row(1025, std::string("b")));
+    made.reset();
+    EXPECT_EQ(worker.end_query(query_), Outcome::done);
   });
+}
+
+TEST_F(SchemaAggregationTest,
+       a_group_that_is_larger_than_the_memory_fails_the_query_and_names_the_setting) {
+  open({{"operator.memory_bytes", "8 MiB"}});
+  const Grouping grouping{schema_of({{ColumnType::int32}, {ColumnType::string}}), {0}, {{max, 1}}};
+  expect_failure(grouping, {{int64_t{1}, std::string(6 << 20, 'x')}},
+                 ": operator.memory_bytes = 8388608, of which operators of this node have ");
+}
+
+TEST_F(SchemaAggregationTest, workers_that_compute_something_else_fail_by_stage_mismatch) {
+  const Schema rows = schema_of({{ColumnType::int64}, {ColumnType::int64}});
+  const Schema nullable = schema_of({{ColumnType::int64}, {ColumnType::int64, true}});
+  const Column as_int{ColumnType::int32};
+  struct {
+    Grouping one, other;
+    const char *of_one, *of_other;
+  } const kDifferent[] = {
+      {{rows, {0}, {{min, 0}}}, {rows, {0}, {{max, 0}}}, "min(column 0)", "max(column 0)"},
+      {{rows, {0}, {{sum, 0}}}, {rows, {0}, {{sum, 1}}}, "sum(column 0)", "sum(column 1)"},
+      {{rows, {0}, {{min, 0}}}, {rows, {1}, {{min, 0}}}, "by 0:", "by 1:"},
+      {{rows, {0, 1}, {{count_rows}}}, {rows, {1, 0}, {{count_rows}}}, "by 0 1:", "by 1 0:"},
+      {{rows, {0}, {{sum, 0}}}, {rows, {0}, {{sum, 0, as_int}}}, "as LONG", "as INT"},
+      {{rows, {0}, {{sum, 0}}}, {nullable, {0}, {{sum, 0}}}, "LONG, LONG)", "LONG, LONG or null)"}};
+  for (const auto& [one, other, of_one, of_other] : kDifferent) {
+    open();
+    cluster_->run_workers(
+        [&, &first = one, &second = other, in_first = of_one, in_second = of_other](uint32_t w) {
+          Worker& worker = cluster_->worker(w);
+          const Grouping& grouping = w == 0 ? first : second;
+          if (auto made = SchemaAggregation::make(worker, {query_}, grouping); made.ok()) {
+            std::vector<Row> groups;
+            (void)group(**made, packed(grouping.rows, {{int64_t{1}, int64_t{2}}}), groups);
+          }
+          EXPECT_EQ(worker.end_query(query_), Outcome::failed);
+          expect_error(worker.status(), Code::stage_mismatch, {in_first, in_second});
+        });
+    TearDown();
+    cluster_.reset();
+  }
 }
 
 TEST_F(SchemaAggregationTest, a_worker_that_stops_gets_no_group) {
@@ -584,24 +664,63 @@ TEST_F(SchemaAggregationTest, a_worker_that_stops_gets_no_group) {
   });
 }
 
-// What a peer has sent is checked: here by a worker that opens the stage as a shuffle of its own.
+// What a peer has sent is checked: here by a worker that opens the stage as a shuffle of its own. The count is followed by the length of the
+// key, and where it lies in the bytes behind.
 TEST_F(SchemaAggregationTest, bytes_from_a_peer_that_are_no_state_fail_the_query) {
-  for (const size_t bytes : {0u, 5u, 24u, 40u}) {
+  const Grouping one{schema_of({{ColumnType::string}}), {0}, {{count_rows}}};
+  const Grouping two{schema_of({{ColumnType::string}, {ColumnType::string}}), {0, 1}, {}};
+  const auto state = [](uint32_t length, uint32_t at, size_t behind) {
+    Bytes bytes(2 * sizeof(uint64_t) + behind);
+    bytes[0] = std::byte{1};
+    std::memcpy(&bytes[8], &length, sizeof length);
+    std::memcpy(&bytes[12], &at, sizeof at);
+    return bytes;
+  };
+  const auto first = [](Bytes bytes, size_t count) {
+    bytes.resize(count);
+    return bytes;
+  };
+  // The lengths of two keys, which are together as many bytes as there are, if 32 bits are all that is looked at.
+  const auto wrapped = [] {
+    Bytes bytes(16 + 3);
+    const uint32_t words[] = {UINT32_MAX, 0, 4, UINT32_MAX};
+    std::memcpy(bytes.data(), words, sizeof words);
+    return bytes;
+  };
+  struct {
+    Bytes bytes;
+    bool is_state;
+    bool has_two_keys = false;
+  } const kSent[] = {{state(3, 0, 3), true},
+                     {state(0, 0, 0), true},
+                     {{}, false},
+                     {Bytes(15), false},
+                     {state(4, 0, 3), false},
+                     {state(2, 0, 3), false},
+                     {state(3, 1, 3), false},
+                     {state(3, UINT32_MAX, 3), false},
+                     {state(UINT32_MAX, 0, 3), false},
+                     {filled(40, 0x7f), false},
+                     {first(state(UINT32_MAX, 0, 0), 15), false},
+                     {wrapped(), false, true}};
+  for (const auto& [sent, is_state, has_two_keys] : kSent) {
     open();
-    cluster_->run_workers([&](uint32_t w) {
+    cluster_->run_workers([&, &bytes = sent, &grouping = has_two_keys ? two : one,
+                           is_right = is_state](uint32_t w) {
       Worker& worker = cluster_->worker(w);
       if (w == 0) {
-        const Grouping grouping{schema_of({{ColumnType::string}}), {0}, {{count_rows}}};
         auto made = value_of(SchemaAggregation::make(worker, {query_, 0, {1}, {0}}, grouping));
         std::vector<Row> groups;
-        EXPECT_EQ(group(*made, {}, groups), Outcome::failed);
-        EXPECT_NE(made->status().message().find("no state of this aggregation"),
-                  std::string_view::npos)
+        EXPECT_EQ(group(*made, {}, groups), is_right ? Outcome::end_of_stream : Outcome::failed);
+        EXPECT_EQ(groups.size(), is_right ? 1u : 0u);
+        EXPECT_EQ(
+            made->status().message().find("no state of this aggregation") == std::string_view::npos,
+            is_right)
             << made->status().to_string();
         made.reset();
       } else if (w == 1) {
         Shuffle shuffle = value_of(worker.open_shuffle({query_, 0, 0, {1}, {0}}));
-        send_now(shuffle, filled(bytes, 0x7f));
+        send_now(shuffle, bytes);
         (void)shuffle.sender()->finish();
       }
       (void)worker.end_query(query_);

@@ -154,6 +154,8 @@ TEST(SchemaTest, says_its_columns_as_java_does_and_has_a_width_if_all_have) {
   EXPECT_EQ(schema.row_bytes(), 0u);
   EXPECT_EQ(schema_of({{ColumnType::float64}, {ColumnType::boolean}}).row_bytes(), 9u);
   EXPECT_EQ(schema_of({{ColumnType::float64, true}}).row_bytes(), 0u);
+  EXPECT_EQ(schema_of({}).format(), "schema()");
+  EXPECT_EQ(Schema().format(), "schema()");
 }
 
 TEST(SchemaTest, refuses_columns_that_cannot_be) {
@@ -191,6 +193,23 @@ TEST(SchemaTest, refuses_values_that_do_not_fit_and_names_the_column) {
   }
   const Schema one = schema_of({{ColumnType::int64}});
   EXPECT_EQ(one.bytes(std::vector<Value>(2)).status().code(), Code::invalid_argument);
+}
+
+// Nothing of the values is read, of which only the last ones together are too many.
+TEST(SchemaTest, refuses_a_row_of_more_bytes_than_a_length_says) {
+  const Schema schema = schema_of({{ColumnType::string}, {ColumnType::bytes}});
+  const auto of_size = [](uint64_t bytes) { return Value(std::string_view("", bytes)); };
+  const uint64_t most = std::numeric_limits<int32_t>::max() - 2 * sizeof(uint32_t);
+  const Result<size_t> fits = schema.bytes(std::vector<Value>{of_size(most - 5), of_size(5)});
+  ASSERT_TRUE(fits.ok()) << fits.status().to_string();
+  EXPECT_EQ(*fits, most + 2 * sizeof(uint32_t));
+  for (const uint64_t bytes : {uint64_t{6}, most, uint64_t{1} << 32, uint64_t{1} << 62}) {
+    const Result<size_t> above =
+        schema.bytes(std::vector<Value>{of_size(most - 5), of_size(bytes)});
+    EXPECT_EQ(above.status().code(), Code::invalid_argument) << bytes;
+    EXPECT_NE(above.status().message().find("column 1: the row has more than 2147483647 bytes"),
+              std::string_view::npos);
+  }
 }
 
 TEST(SchemaTest, a_received_decimal_has_no_more_digits_than_its_column) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "faro/aggregation_spec.h"
 #include "faro/columns.h"
 #include "faro/detail/aggregation_operator.h"
 #include "faro/detail/typed_groups.h"

@@ -110,7 +110,8 @@ class Schema {
 
   /// Finds the columns of a row, into as many places as there are columns. Each byte that says
   /// where something lies is read once, and checked: what the places say lies within `row`, also if
-  /// a peer has written it, or changes it meanwhile. False: it is no row of this schema.
+  /// a peer has written it, or changes it meanwhile. Bytes behind the last column are passed over.
+  /// False: it is no row of this schema.
   bool locate(std::span<const std::byte> row, std::span<ColumnPlace> places) const noexcept;
   /// In a row of a schema that is_plain(), where the columns always are.
   std::span<const ColumnPlace> places() const noexcept { return fixed_; }
@@ -137,7 +138,7 @@ class Schema {
   };
 
   std::vector<Column> columns_;
-  std::string format_;
+  std::string format_ = "schema()";
   // In the order in which they are written.
   std::vector<Field> plain_;     // with a width, never null
   std::vector<Field> nullable_;  // with a width

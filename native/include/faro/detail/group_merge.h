@@ -214,8 +214,7 @@ class GroupMerge {
     const bool is_last = levels_.size() == Partitioning::kMostLevels;
     if (!part_.is_alive()) return false;
     if (is_last || table_.size() == 0) {
-      (void)part_.fail(Status(Code::overflow_exhausted,
-                              "an aggregation has no memory for the table of one partition"));
+      (void)part_.fail_for_memory("the groups of one partition");
       return false;
     }
     return split();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "faro/batch.h"
@@ -110,6 +111,11 @@ class OperatorPart {
   /// failed.
   bool take(uint64_t bytes, uint64_t room = 0);
   void give(uint64_t bytes) noexcept;
+  /// Fails the query because there is no memory for `what`, "the groups of one partition" for
+  /// instance: names operator.memory_bytes, and what operators of this node have of it. If the
+  /// operator has failed already, for instance as overflow was full, nothing is done. Answers
+  /// failed.
+  Outcome fail_for_memory(const std::string& what);
   /// What this operator has now.
   uint64_t used_bytes() const noexcept;
   /// Most that it had at a time.

@@ -384,8 +384,7 @@ class PartitionJoin {
     while (!loop_.table().begin(rows)) {
       if (!part_.is_alive()) return JoinStep::failed;
       if (rows <= kLeastRows) {
-        (void)part_.fail(Status(Code::overflow_exhausted,
-                                "a join has no memory for the table of one partition"));
+        (void)part_.fail_for_memory("the table of one partition");
         return JoinStep::failed;
       }
       rows = std::max(kLeastRows, rows / 2);

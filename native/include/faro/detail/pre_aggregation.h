@@ -128,10 +128,7 @@ class PreAggregation {
         continue;
       }
       if (table_.resize(rule_.states(), From::spilled, mixed_of)) break;
-      if (part_.is_alive()) {
-        (void)part_.fail(
-            Status(Code::overflow_exhausted, "an aggregation has no memory for its least table"));
-      }
+      (void)part_.fail_for_memory("its least table");
       return false;
     }
     return true;

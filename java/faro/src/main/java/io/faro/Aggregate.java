@@ -35,9 +35,16 @@ public record Aggregate(Function function, int column, Column result) {
     }
   }
 
-  /** Checks that there is a function. */
+  /**
+   * Checks that there is a function.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} if the column is negative
+   */
   public Aggregate {
     Objects.requireNonNull(function, "function");
+    if (column < 0) {
+      throw new FaroException(Code.INVALID_ARGUMENT, "column = " + column + " is negative");
+    }
   }
 
   /** The number of rows. */

@@ -191,6 +191,8 @@ public final class Aggregation implements AutoCloseable {
    */
   @CheckReturnValue
   public <X extends Exception> Outcome add(Object[] row, Wait<X> wait) throws X {
+    Objects.requireNonNull(row, "row");
+    Objects.requireNonNull(wait, "wait");
     enter();
     int width = rows.rowBytes();
     int most = width == 0 ? Math.addExact(LENGTH, rows.maxBytes(row)) : width;

@@ -24,7 +24,11 @@ public record AggregationSpec(
     List<Aggregate> aggregates,
     List<Integer> senders,
     List<Integer> receivers) {
-  /** Copies the lists. What the columns can have is checked when it is opened. */
+  /**
+   * Copies the lists. What the columns can have is checked when it is opened.
+   *
+   * @throws FaroException {@link Code#INVALID_ARGUMENT} naming what is negative
+   */
   public AggregationSpec {
     Objects.requireNonNull(query, "query");
     if (stage < 0) {
@@ -32,6 +36,12 @@ public record AggregationSpec(
     }
     rows = Nulls.none(rows, "rows");
     keys = Nulls.none(keys, "keys");
+    for (int i = 0; i < keys.size(); i++) {
+      if (keys.get(i) < 0) {
+        throw new FaroException(
+            Code.INVALID_ARGUMENT, "keys[" + i + "] = " + keys.get(i) + " is negative");
+      }
+    }
     aggregates = Nulls.none(aggregates, "aggregates");
     senders = Nulls.none(senders, "senders");
     receivers = Nulls.none(receivers, "receivers");

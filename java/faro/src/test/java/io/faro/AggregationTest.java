@@ -5,6 +5,7 @@ import static io.faro.Checks.messageOf;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Aggregate.Function;
@@ -202,7 +203,15 @@ class AggregationTest {
     AggregationSpec wrong =
         new AggregationSpec(query, 0, SALES, List.of(0), List.of(Aggregate.of(Function.SUM, 0)));
     assertTrue(messageOf(() -> worker.openAggregation(wrong)).contains("sum(column 0): it is STRING or null"));
+    assertEquals(
+        "keys[1] = -1 is negative",
+        messageOf(() -> new AggregationSpec(query, 0, SALES, List.of(0, -1), FUNCTIONS)));
+    assertEquals("column = -2 is negative", messageOf(() -> Aggregate.of(Function.SUM, -2)));
     Aggregation aggregation = worker.openAggregation(new AggregationSpec(query, 0, SALES, List.of(0), FUNCTIONS));
+    assertEquals("row", assertThrows(NullPointerException.class, () -> aggregation.add(null, Wait.NONE)).getMessage());
+    assertEquals(
+        "wait",
+        assertThrows(NullPointerException.class, () -> aggregation.add(new Object[] {"a", 1, null}, null)).getMessage());
     assertEquals(Code.WRONG_STATE, codeOf(() -> aggregation.next(Wait.NONE)));
     assertEquals(Code.INVALID_ARGUMENT, codeOf(() -> aggregation.add(new Object[] {1, 1, null}, Wait.NONE)));
     assertEquals(Outcome.DONE, aggregation.add(new Object[] {"a", 1, null}));
