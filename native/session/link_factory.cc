@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace faro::session {
 
@@ -73,7 +74,7 @@ bool LinkFactory::is_awaited(const links::LinkTable& links) {
   return any;
 }
 
-Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
+Status LinkFactory::set_up(links::Link& link, bool checks_room) {
   const bool is_chosen = link.choice().has_value();
   const auto transport =
       is_chosen ? transports_.chosen(link.choice()->transport, link.peer()) : transport_of(link);
@@ -90,12 +91,24 @@ Status LinkFactory::set_up(links::Link& link, bool checks_room) const {
   need.add(settings_, **transport, link.context().outgoing, link.context().incoming);
   FARO_ASSIGN_OR_RETURN(auto share, resources_.take_link(link.place(), need, checks_room));
   link.keep(std::move(share));
+  note_turns(link, **transport);
   if (is_chosen) {
     link.begin(**transport, resources_.doorbell_memory());
   } else {
     link.choose(**transport, token, resources_.doorbell_memory());
   }
   return Status::Ok();
+}
+
+void LinkFactory::note_turns(const links::Link& link, const transport::Transport& transport) {
+  if (told_of_turns_ || settings_.schedule == "off" || transport.capabilities().name != "verbs")
+    return;
+  told_of_turns_ = true;
+  base::log(
+      LogLevel::warning,
+      "{}: network.schedule = {} has no effect on rows to {}, whose link is by verbs: only tcp "
+      "has turns. Choose transport = tcp, or network.schedule = off. (Told once)",
+      topology_.own().name, settings_.schedule, link.name());
 }
 
 Result<transport::Transport*> LinkFactory::transport_of(const links::Link& link) const {

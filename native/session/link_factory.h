@@ -39,10 +39,12 @@ class LinkFactory {
   static bool is_awaited(const links::LinkTable& links);
   /// Sets the link up. `checks_room`: check the limits again, because the link was not known when the session
   /// allocated. Errors, which say why there is no link: transport_unavailable, resource_limit, system_error.
-  Status set_up(links::Link& link, bool checks_room) const;
+  Status set_up(links::Link& link, bool checks_room);
 
  private:
   Result<transport::Transport*> transport_of(const links::Link& link) const;
+  /// Says once if rows over such a link have no turns though its user may expect some.
+  void note_turns(const links::Link& link, const transport::Transport& transport);
 
   links::Link::Owner& owner_;
   const base::Settings& settings_;
@@ -52,6 +54,7 @@ class LinkFactory {
   links::Transports& transports_;
   Resources& resources_;
   uint64_t made_ = 0;  // links
+  bool told_of_turns_ = false;
 };
 
 }  // namespace faro::session

@@ -71,18 +71,6 @@ void log_schedule(const base::Settings& settings, const Topology& topology) {
             name, settings.turn_bytes, most_bytes);
 }
 
-// True: the link has no turns though its user may expect some, and that was logged.
-bool log_without_turns(const base::Settings& settings, const std::string& name,
-                       const links::Link& link) {
-  if (settings.schedule == "off" || links::transport_name(link) != "verbs") return false;
-  base::log(
-      LogLevel::warning,
-      "{}: network.schedule = {} has no effect on rows to {}, whose link is by verbs: only tcp "
-      "has turns. Choose transport = tcp, or network.schedule = off. (Told once)",
-      name, settings.schedule, link.name());
-  return true;
-}
-
 void log_opened(const Peers& peers, const links::LinkTable& links, const Resources& resources,
                 base::Nanoseconds took) {
   if (!base::log_enabled(LogLevel::info)) return;
@@ -200,7 +188,6 @@ void Roster::finish_opening() {
     if (!links_.connected(peer)) return;
     (void)peers_.on(peer, Peers::Event::up, links_.find(peer)->peer().incarnation);
     (void)peers_.on(peer, Peers::Event::opened);
-    note_turns(*links_.find(peer));
   });
   peers_.begin();
   for (const Node& node : topology_.nodes()) {
@@ -569,7 +556,6 @@ void Roster::on_up(links::Link& link) {
   const uint32_t peer = link.place();
   base::log(LogLevel::info, "{}: {} has joined and is linked by {}", identity_.name, link.name(),
             links::transport_name(link));
-  note_turns(link);
   resources_.show_link(peer, *link.data(), link.peer().incarnation, true);
   count_mendings(links_, resources_, peer);
   links_.note_up();
@@ -578,10 +564,6 @@ void Roster::on_up(links::Link& link) {
   observer_.on_peer_joined(peer, now);
   announce_members(links_, topology_);
   if (peers_.is_open(peer)) tell_opened(peers_, observer_, peer);
-}
-
-void Roster::note_turns(const links::Link& link) {
-  if (!told_of_turns_) told_of_turns_ = log_without_turns(settings_, identity_.name, link);
 }
 
 void Roster::on_lost(links::Link& link, const Status& cause) {

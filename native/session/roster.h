@@ -109,8 +109,6 @@ class Roster final : public links::Rounds,
   void on_detached(links::Link& link, const Status& cause, bool final) override;
   void on_made(links::Link& link, transport::DataLink& data) override;
   void on_up(links::Link& link) override;
-  /// Says once if rows over such a link have no turns.
-  void note_turns(const links::Link& link);
   void on_lost(links::Link& link, const Status& cause) override;
   void on_left(links::Link& link) override;
   void on_heartbeat(links::Link& link) override;
@@ -134,7 +132,6 @@ class Roster final : public links::Rounds,
   LinkWants wants_;
   links::LinkMender mender_;
   links::LogLimiter limiter_;
-  bool told_of_turns_ = false;
   std::unique_ptr<ClusterOpening> opening_;  // until open has succeeded
   Phase phase_ = Phase::opening;
   base::Nanoseconds closing_deadline_ = base::kForever;
