@@ -10,10 +10,8 @@ namespace faro::workload {
 namespace {
 
 constexpr uint64_t kGroups[] = {1, 3, 100, 4000, 4096, 5000, 20'000, 100'000};
-constexpr const char* kKeyNames[] = {"uniform",   "frequent", "constant", "distinct",
-                                     "clustered", "drifting", "sorted",   "changing"};
-// An empty call, one row, and more than what is looked at between two looks at the clock.
-constexpr uint64_t kRowsOfACall[] = {0, 1, 17, 500, 1024, 5000};
+constexpr const char* kKeysOfGroups[] = {"uniform",   "frequent", "constant", "distinct",
+                                         "clustered", "drifting", "sorted",   "changing"};
 
 std::optional<uint32_t> draw_table(Chance& chance) {
   switch (chance.below(6)) {
@@ -105,7 +103,7 @@ Groups AggregationPlan::expected() const {
 std::string AggregationPlan::to_string() const {
   std::string text =
       fmt::format("seed {}: {} workers, {} deep, keys {} of {} groups, rows", seed, workers.size(),
-                  depth, kKeyNames[static_cast<size_t>(keys)], groups);
+                  depth, kKeysOfGroups[static_cast<size_t>(keys)], groups);
   for (const uint64_t of_worker : rows) text += fmt::format(" {}", of_worker);
   for (const std::optional<uint32_t> of_depth : table)
     text += of_depth ? fmt::format(", table {}", *of_depth) : ", automatic";

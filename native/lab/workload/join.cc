@@ -12,11 +12,9 @@ namespace faro::workload {
 namespace {
 
 constexpr uint64_t kKeyCounts[] = {1, 3, 100, 4000, 20'000, 100'000};
-constexpr const char* kKeyNames[] = {"uniform", "frequent", "constant", "distinct", "nulls"};
+constexpr const char* kKeysOfSides[] = {"uniform", "frequent", "constant", "distinct", "nulls"};
 constexpr const char* kKindNames[] = {"inner", "left", "right", "full", "semi", "anti"};
 constexpr const char* kInputNames[] = {"partition", "everywhere", "here"};
-// An empty call, one row, and more than what is looked at between two looks at the clock.
-constexpr uint64_t kRowsOfACall[] = {0, 1, 17, 500, 1024, 5000};
 // Pairs of a key that many rows of both sides have are many.
 constexpr uint64_t kMostRowsOfAFewKeys = 200;
 // More than a table has that is made of a reserve.
@@ -39,7 +37,7 @@ JoinPlan JoinPlan::draw(uint64_t seed, std::vector<uint32_t> workers, uint64_t m
   plan.kind = static_cast<JoinKind>(chance.below(std::size(kKindNames)));
   const size_t count = plan.workers.size();
   const auto draw_side = [&](Side& side) {
-    side.keys = static_cast<Keys>(chance.below(std::size(kKeyNames)));
+    side.keys = static_cast<Keys>(chance.below(std::size(kKeysOfSides)));
     side.rows = draw_rows(chance, count, most_rows / count / 2 >> chance.below(5));
     if (chance.one_in(6)) side.input = JoinInput::here;
   };
@@ -153,7 +151,7 @@ std::string JoinPlan::to_string() const {
                                  kKindNames[static_cast<size_t>(kind)], workers.size(), most_keys);
   for (const Side* side : {&build, &probe}) {
     text += fmt::format("; {}, {} keys, {}, rows", side == &build ? "build" : "probe",
-                        kKeyNames[static_cast<size_t>(side->keys)],
+                        kKeysOfSides[static_cast<size_t>(side->keys)],
                         kInputNames[static_cast<size_t>(side->input)]);
     for (const uint64_t of_worker : side->rows) text += fmt::format(" {}", of_worker);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "faro/outcome.h"
 #include "faro/session.h"
@@ -10,6 +11,9 @@
 #include "lab/workload/chance.h"
 
 namespace faro::workload {
+
+/// How many rows a part gives with a call: none, one, and more than are looked at between two looks at the clock.
+inline constexpr uint64_t kRowsOfACall[] = {0, 1, 17, 500, 1024, 5000};
 
 /// Where a part of a plan of operators runs, and where it may end.
 class OperatorHost {
