@@ -138,7 +138,7 @@ final class ShuffleShare {
     return stat.startsWith(" R", stat.lastIndexOf(')') + 1);
   }
 
-  /** Whether the innermost call that is not the JDK's is one of an exchange. */
+  /** Whether the innermost call that is not the JDK's is one of an exchange, or of an aggregation. */
   static boolean isShuffle(StackTraceElement[] stack) {
     for (StackTraceElement call : stack) {
       String name = call.getClassName();
@@ -161,9 +161,13 @@ final class ShuffleShare {
       return true;
     }
     String own = name.substring("io.faro.sql.".length());
-    return own.equals("exec.ExchangedRows")
+    return own.equals("exec.StageRows")
+        || own.equals("exec.ExchangedRows")
+        || own.equals("exec.GroupedRows")
         || own.equals("plan.Exchange") // who gets a row
         || own.equals("plan.RowTypes") // its hash
+        || own.equals("plan.GroupBy") // what is added of a row
+        || own.equals("plan.Decimals")
         || own.startsWith("exec.FaroCarrier");
   }
 }

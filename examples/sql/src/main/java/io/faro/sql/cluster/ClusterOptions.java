@@ -4,6 +4,7 @@ import io.faro.SessionConfig;
 import io.faro.Setting;
 import io.faro.sql.SqlException;
 import io.faro.sql.exec.Carrier;
+import io.faro.sql.plan.Operators;
 import io.faro.sql.plan.Planner;
 import io.faro.sql.tables.CsvTables;
 import io.faro.sql.tables.Table;
@@ -77,6 +78,12 @@ public final class ClusterOptions {
   private String carrier = Carriers.FARO;
 
   @Option(
+      names = "--operators",
+      paramLabel = "faro|calcite",
+      description = "what groups rows: Faro's aggregations, or Calcite's operators (faro, over sockets calcite)")
+  private String operators;
+
+  @Option(
       names = "--set",
       paramLabel = "SETTING=VALUE",
       description = "any setting of Faro's sessions, as `faro config` prints them")
@@ -106,7 +113,23 @@ public final class ClusterOptions {
 
   /** What plans queries of these tables, which every node has. */
   public Planner planner(Map<String, Table> tables) {
-    return new Planner(tables, isOverFaro() ? nodes : nodes * workers);
+    return new Planner(tables, isOverFaro() ? nodes : nodes * workers, operators());
+  }
+
+  private Operators operators() {
+    if (operators == null) {
+      return isOverFaro() ? Operators.FARO : Operators.CALCITE;
+    }
+    return switch (operators) {
+      case "calcite" -> Operators.CALCITE;
+      case "faro" -> {
+        if (!isOverFaro()) {
+          throw new SqlException("the operators of faro send their rows over faro, not over " + carrier, null);
+        }
+        yield Operators.FARO;
+      }
+      default -> throw new SqlException("no operators '" + operators + "': faro or calcite", null);
+    };
   }
 
   /** The queries that belong to the tables, by name; none for those of a folder. */
@@ -167,6 +190,9 @@ public final class ClusterOptions {
             List.of(
                 "--nodes=" + nodes, "--workers=" + workers, "--data=" + data, "--scale=" + scale,
                 "--transport=" + transport, "--carrier=" + carrier));
+    if (operators != null) {
+      arguments.add("--operators=" + operators);
+    }
     settings.forEach((key, value) -> arguments.add("--set=" + key + "=" + value));
     return arguments;
   }

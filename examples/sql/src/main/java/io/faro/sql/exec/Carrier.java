@@ -17,7 +17,7 @@ public interface Carrier extends AutoCloseable {
   /**
    * Opens one worker's ends of the shuffles of a query. Never blocks.
    *
-   * @param stages the shuffle of each exchange, by stage
+   * @param stages the shuffle of each exchange, in the order of their stages
    */
   Shuffles open(Worker worker, QueryId query, List<ObjectShuffleSpec<Object[]>> stages);
 

@@ -10,8 +10,9 @@ import io.faro.Shuffle;
 import io.faro.Wait;
 import io.faro.Worker;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
 
 /** Faro: each exchange is a shuffle of the engine's session. */
@@ -27,12 +28,13 @@ public final class FaroCarrier implements Carrier {
   }
 
   private static final class Opened implements Shuffles {
-    private final List<Stage> stages = new ArrayList<>();
+    private final Map<Integer, Stage> stages = new HashMap<>(); // by number
 
     Opened(Worker worker, List<ObjectShuffleSpec<Object[]>> specs) {
       try {
         for (ObjectShuffleSpec<Object[]> spec : specs) {
-          stages.add(new Stage(worker.openShuffle(spec)));
+          Stage opened = new Stage(worker.openShuffle(spec));
+          stages.put(opened.shuffle.spec().stage(), opened);
         }
       } catch (RuntimeException e) {
         close();
@@ -47,14 +49,13 @@ public final class FaroCarrier implements Carrier {
 
     @Override
     public void check() {
-      if (!stages.isEmpty()) {
-        stages.get(0).shuffle.checkQuery();
-      }
+      // Any of them knows of the query's end.
+      stages.values().stream().findFirst().ifPresent(stage -> stage.shuffle.checkQuery());
     }
 
     @Override
     public void close() {
-      stages.forEach(stage -> stage.shuffle.close());
+      stages.values().forEach(stage -> stage.shuffle.close());
     }
   }
 

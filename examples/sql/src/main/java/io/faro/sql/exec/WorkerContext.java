@@ -1,9 +1,12 @@
 package io.faro.sql.exec;
 
+import io.faro.Aggregation;
 import io.faro.Worker;
 import io.faro.sql.plan.Exchange;
+import io.faro.sql.plan.GroupBy;
 import io.faro.sql.plan.Plan;
 import io.faro.sql.plan.PlanContext;
+import io.faro.sql.plan.Stage;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -32,7 +35,8 @@ final class WorkerContext implements PlanContext, AutoCloseable {
   private final Query query;
   private final Plan plan;
   private Shuffles shuffles; // null: not open
-  private final NavigableMap<Integer, ExchangedRows> exchanges = new TreeMap<>(); // by stage
+  private final Map<Integer, Aggregation> aggregations = new HashMap<>(); // by stage
+  private final NavigableMap<Integer, StageRows> stages = new TreeMap<>(); // those that the program has come to
   private final Map<Integer, List<Object>> kept = new HashMap<>(); // by stage
   private final Deque<Integer> toKeep = new ArrayDeque<>(); // stages, inputs first
   private boolean isKeeping;
@@ -59,6 +63,9 @@ final class WorkerContext implements PlanContext, AutoCloseable {
             worker,
             query.id(),
             plan.exchanges().stream().map(exchange -> exchange.shuffle(query.id())).toList());
+    for (GroupBy groupBy : plan.groupBys()) {
+      aggregations.put(groupBy.stage(), worker.openAggregation(groupBy.aggregation(query.id())));
+    }
   }
 
   @Override
@@ -77,29 +84,46 @@ final class WorkerContext implements PlanContext, AutoCloseable {
 
   @Override
   public Enumerable<Object> exchange(int stage, Enumerable<?> rows) {
-    Exchange exchange = plan.exchanges().get(stage);
-    ExchangedRows exchanged =
+    Exchange exchange = (Exchange) plan.stages().get(stage);
+    StageRows exchanged =
         new ExchangedRows(
             exchange, shuffles.stage(stage), worker.number(), rows, () -> completeBelow(exchange));
-    exchanges.put(stage, exchanged);
-    if (exchange.isKept()) {
-      toKeep.add(stage);
+    stages.put(stage, exchanged);
+    if (!exchange.isKept()) {
+      return once(stage, exchanged);
     }
+    toKeep.add(stage);
+    return new AbstractEnumerable<>() {
+      @Override
+      public Enumerator<Object> enumerator() {
+        keepRows();
+        checkQuery();
+        return Linq4j.iterableEnumerator(kept.get(stage));
+      }
+    };
+  }
+
+  @Override
+  public Enumerable<Object> group(int stage, Enumerable<?> rows) {
+    GroupBy groupBy = (GroupBy) plan.stages().get(stage);
+    StageRows grouped =
+        new GroupedRows(groupBy, aggregations.get(stage), rows, () -> completeBelow(groupBy));
+    stages.put(stage, grouped);
+    return once(stage, grouped);
+  }
+
+  private Enumerable<Object> once(int stage, StageRows rows) {
     return new AbstractEnumerable<>() {
       private boolean isTaken;
 
       @Override
       public Enumerator<Object> enumerator() {
         keepRows();
-        if (exchange.isKept()) {
-          checkQuery();
-          return Linq4j.iterableEnumerator(kept.get(stage));
-        }
         if (isTaken) {
           throw new IllegalStateException("stage " + stage + " is read twice, but not kept");
         }
         isTaken = true;
-        return exchanged;
+        return rows;
       }
     };
   }
@@ -117,7 +141,7 @@ final class WorkerContext implements PlanContext, AutoCloseable {
     while (!toKeep.isEmpty()) {
       int stage = toKeep.remove();
       List<Object> all = new ArrayList<>();
-      ExchangedRows rows = exchanges.get(stage);
+      StageRows rows = stages.get(stage);
       while (rows.moveNext()) {
         all.add(rows.current());
       }
@@ -128,16 +152,16 @@ final class WorkerContext implements PlanContext, AutoCloseable {
 
   @Override
   public void complete() {
-    complete(exchanges);
+    complete(stages);
     shuffles.complete();
   }
 
-  private void completeBelow(Exchange exchange) {
-    complete(exchanges.subMap(exchange.firstBelow(), true, exchange.stage(), false));
+  private void completeBelow(Stage stage) {
+    complete(stages.subMap(stage.firstBelow(), true, stage.stage(), false));
   }
 
-  private static void complete(NavigableMap<Integer, ExchangedRows> exchanges) {
-    exchanges.descendingMap().values().forEach(ExchangedRows::complete);
+  private static void complete(NavigableMap<Integer, StageRows> stages) {
+    stages.descendingMap().values().forEach(StageRows::complete);
   }
 
   /** Throws if the query has failed or was cancelled: for loops that send and receive nothing. */
@@ -147,6 +171,7 @@ final class WorkerContext implements PlanContext, AutoCloseable {
 
   @Override
   public void close() {
+    aggregations.values().forEach(Aggregation::close);
     if (shuffles != null) {
       shuffles.close();
     }

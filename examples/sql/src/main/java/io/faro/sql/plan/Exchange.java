@@ -9,22 +9,11 @@ import io.faro.RowCodec;
 import io.faro.SchemaCodec;
 import io.faro.ShuffleSpec;
 import java.lang.reflect.Method;
-import java.math.BigDecimal;
-import java.math.RoundingMode;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.IntStream;
-import org.apache.calcite.DataContext;
 import org.apache.calcite.adapter.enumerable.EnumerableConvention;
-import org.apache.calcite.adapter.enumerable.EnumerableRel;
 import org.apache.calcite.adapter.enumerable.EnumerableRelImplementor;
-import org.apache.calcite.adapter.enumerable.JavaRowFormat;
-import org.apache.calcite.adapter.enumerable.PhysType;
-import org.apache.calcite.adapter.enumerable.PhysTypeImpl;
 import org.apache.calcite.linq4j.Enumerable;
-import org.apache.calcite.linq4j.tree.BlockBuilder;
-import org.apache.calcite.linq4j.tree.Expression;
-import org.apache.calcite.linq4j.tree.Expressions;
 import org.apache.calcite.linq4j.tree.Types;
 import org.apache.calcite.plan.RelTraitSet;
 import org.apache.calcite.rel.RelDistribution;
@@ -37,31 +26,25 @@ import org.apache.calcite.rel.RelWriter;
  * Where rows change workers: a Faro shuffle. Each worker sends what its input gives and goes on with what the
  * others sent it. In the generated program it is a call of {@link PlanContext#exchange}.
  */
-public final class Exchange extends org.apache.calcite.rel.core.Exchange implements EnumerableRel {
+public final class Exchange extends org.apache.calcite.rel.core.Exchange implements Stage {
   private static final Method CALL =
       Types.lookupMethod(PlanContext.class, "exchange", int.class, Enumerable.class);
 
   private final boolean isKept;
-  private final List<Column> columns;
   private final RowCodec<Object[]> codec;
-  private final int[] decimals; // numbers of columns
-  private final int[] scales; // of decimals
+  private final Decimals decimals;
   private final RelDistribution.Type kind;
   private final Delivery delivery;
   private final int[] keys;
-  private int stage = -1; // of the query; set once when the whole plan is known
+  private int stage = -1;
   private int firstBelow;
 
   private Exchange(RelTraitSet traits, RelNode input, RelDistribution distribution, boolean isKept) {
     super(input.getCluster(), traits, input, distribution);
     this.isKept = isKept;
-    columns = RowTypes.of(input).stream().map(RowTypes::column).toList();
+    List<Column> columns = RowTypes.of(input).stream().map(RowTypes::column).toList();
     codec = new SchemaCodec(columns);
-    decimals =
-        IntStream.range(0, columns.size())
-            .filter(c -> columns.get(c).type().javaType() == BigDecimal.class)
-            .toArray();
-    scales = IntStream.of(decimals).map(c -> columns.get(c).scale()).toArray();
+    decimals = new Decimals(columns);
     kind = distribution.getType();
     delivery = kind == RelDistribution.Type.BROADCAST_DISTRIBUTED ? Delivery.REPLICATE : Delivery.WORKER;
     keys = distribution.getKeys().stream().mapToInt(Integer::intValue).toArray();
@@ -90,6 +73,7 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     return copy;
   }
 
+  @Override
   public int stage() {
     return stage;
   }
@@ -99,12 +83,13 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     return isKept;
   }
 
-  /** Stages from this one up to its own are those of the exchanges below it. */
+  @Override
   public int firstBelow() {
     return firstBelow;
   }
 
-  void setStage(int number, int firstBelow) {
+  @Override
+  public void setStage(int number, int firstBelow) {
     stage = number;
     this.firstBelow = firstBelow;
   }
@@ -118,16 +103,7 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
 
   @Override
   public Result implement(EnumerableRelImplementor implementor, Prefer prefer) {
-    BlockBuilder block = new BlockBuilder();
-    Result child = implementor.visitChild(this, 0, (EnumerableRel) getInput(), Prefer.ARRAY);
-    Expression rows = block.append("rows", child.block);
-    Expression arrays = child.physType.convertTo(rows, JavaRowFormat.ARRAY);
-    PhysType type = PhysTypeImpl.of(implementor.getTypeFactory(), getRowType(), JavaRowFormat.ARRAY);
-    Expression context = Expressions.convert_(DataContext.ROOT, PlanContext.class);
-    block.add(
-        Expressions.return_(
-            null, Expressions.call(context, CALL, Expressions.constant(stage), arrays)));
-    return implementor.result(type, block.toBlock());
+    return call(CALL, implementor);
   }
 
   /** The shuffle of this exchange in a query. */
@@ -135,17 +111,9 @@ public final class Exchange extends org.apache.calcite.rel.core.Exchange impleme
     return ShuffleSpec.repartition(query, stage).withDelivery(delivery).withRowsOf(codec);
   }
 
-  /** The row with decimals of their columns' scales: Calcite divides to 16 digits, whatever the type says. */
+  /** The row with decimals of their columns' scales. */
   public Object[] fitting(Object[] row) {
-    Object[] fitting = row;
-    for (int i = 0; i < decimals.length; i++) {
-      int column = decimals[i];
-      if (row[column] instanceof BigDecimal decimal && decimal.scale() > scales[i]) {
-        fitting = fitting == row ? row.clone() : fitting;
-        fitting[column] = decimal.setScale(scales[i], RoundingMode.HALF_UP);
-      }
-    }
-    return fitting;
+    return decimals.fitting(row);
   }
 
   /** Only worker 0's input counts. */

@@ -8,6 +8,7 @@ import io.faro.sql.SqlException;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 import org.apache.calcite.adapter.enumerable.EnumerableAggregate;
@@ -61,20 +62,22 @@ import org.apache.calcite.util.ImmutableIntList;
  */
 final class PhysicalRules {
   private final int broadcastCopies;
+  private final Operators operators;
 
-  private PhysicalRules(int broadcastCopies) {
+  private PhysicalRules(int broadcastCopies, Operators operators) {
     this.broadcastCopies = broadcastCopies;
+    this.operators = operators;
   }
 
   /** {@code broadcastCopies}: of each row of a broadcast, that travel. */
-  static List<RelOptRule> all(int broadcastCopies) {
-    PhysicalRules rules = new PhysicalRules(broadcastCopies);
+  static List<RelOptRule> all(int broadcastCopies, Operators operators) {
+    PhysicalRules rules = new PhysicalRules(broadcastCopies, operators);
     return List.of(
         rule(LogicalTableScan.class, (scan, inputs) -> new PartitionScan(scan)),
         rule(LogicalValues.class, (values, inputs) -> values(values)),
         rule(LogicalCalc.class, (calc, inputs) -> calc(inputs.get(0), calc.getProgram())),
         rule(LogicalJoin.class, (join, inputs) -> rules.join(join, inputs.get(0), inputs.get(1))),
-        rule(LogicalAggregate.class, (aggregate, inputs) -> aggregate(aggregate, inputs.get(0))),
+        rule(LogicalAggregate.class, (aggregate, inputs) -> rules.aggregate(aggregate, inputs.get(0))),
         rule(LogicalSort.class, (sort, inputs) -> sort(sort, inputs.get(0))),
         rule(LogicalUnion.class, PhysicalRules::union));
   }
@@ -202,7 +205,7 @@ final class PhysicalRules {
 
   // -------------------------------------------------------------------------------------- aggregates
 
-  private static RelNode aggregate(LogicalAggregate aggregate, RelNode input) {
+  private RelNode aggregate(LogicalAggregate aggregate, RelNode input) {
     if (aggregate.getGroupType() != Group.SIMPLE) {
       throw new SqlException("this engine has no GROUPING SETS, CUBE or ROLLUP", null);
     }
@@ -215,6 +218,12 @@ final class PhysicalRules {
       return distributed(
           aggregate(input, groups, aggregate.getAggCallList()),
           RelDistributions.hash(keys.stream().map(groups::indexOf).toList()));
+    }
+    if (operators == Operators.FARO && !groups.isEmpty()) { // else there is one state, whoever has it
+      Optional<RelNode> grouped = GroupBy.of(input, groups, aggregate.getAggCallList());
+      if (grouped.isPresent()) {
+        return distributed(grouped.get(), RANDOM_DISTRIBUTED); // by another hash than exchanges have
+      }
     }
     ImmutableIntList outputKeys = firstColumns(groups.cardinality());
     RelDistribution result = groups.isEmpty() ? SINGLETON : RelDistributions.hash(outputKeys);

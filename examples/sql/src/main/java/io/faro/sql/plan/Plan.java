@@ -24,7 +24,7 @@ public final class Plan {
   private final EnumerableRel root;
   private final RelDataType columns;
   private final Map<String, Table> tables;
-  private final List<Exchange> exchanges = new ArrayList<>();
+  private final List<Stage> stages = new ArrayList<>();
   private final Bindable<?> program;
 
   Plan(EnumerableRel root, RelDataType columns, Map<String, Table> tables) {
@@ -41,13 +41,13 @@ public final class Plan {
     return node.copy(node.getTraitSet(), node.getInputs().stream().map(Plan::tree).toList());
   }
 
-  // Inputs first, left to right: the exchanges below another one have the numbers just before its own.
+  // Inputs first, left to right: the stages of the nodes below another one are those just before its own.
   private void number(RelNode node) {
-    int first = exchanges.size();
+    int first = stages.size();
     node.getInputs().forEach(this::number);
-    if (node instanceof Exchange exchange) {
-      exchange.setStage(exchanges.size(), first);
-      exchanges.add(exchange);
+    if (node instanceof Stage stage) {
+      stage.setStage(stages.size(), first);
+      stages.add(stage);
     }
   }
 
@@ -68,7 +68,7 @@ public final class Plan {
     return all;
   }
 
-  /** The tree of operators, with the exchanges and their stages. */
+  /** The tree of operators, with the stages. */
   public String explain() {
     return RelOptUtil.toString(root, SqlExplainLevel.EXPPLAN_ATTRIBUTES);
   }
@@ -79,8 +79,18 @@ public final class Plan {
   }
 
   /** Where rows change workers, by stage. */
+  public List<Stage> stages() {
+    return stages;
+  }
+
+  /** Those of the stages that only move rows. */
   public List<Exchange> exchanges() {
-    return exchanges;
+    return stages.stream().filter(Exchange.class::isInstance).map(Exchange.class::cast).toList();
+  }
+
+  /** Those of the stages that group them, too. */
+  public List<GroupBy> groupBys() {
+    return stages.stream().filter(GroupBy.class::isInstance).map(GroupBy.class::cast).toList();
   }
 
   public Table table(String name) {

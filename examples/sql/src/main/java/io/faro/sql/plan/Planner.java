@@ -78,16 +78,19 @@ public final class Planner {
 
   private final Map<String, Table> tables;
   private final int broadcastCopies;
+  private final Operators operators;
 
   /**
    * For these tables, by name, spread over all workers of a cluster.
    *
    * @param broadcastCopies how often a row of a broadcast travels: once for each node or, if it is sent to each worker
    *     by itself, for each of these
+   * @param operators that group rows
    */
-  public Planner(Map<String, Table> tables, int broadcastCopies) {
+  public Planner(Map<String, Table> tables, int broadcastCopies, Operators operators) {
     this.tables = Map.copyOf(tables);
     this.broadcastCopies = broadcastCopies;
+    this.operators = operators;
   }
 
   /**
@@ -179,7 +182,7 @@ public final class Planner {
   }
 
   private EnumerableRel physical(RelNode node) {
-    RelNode physical = apply(node, PhysicalRules.all(broadcastCopies), HepMatchOrder.BOTTOM_UP);
+    RelNode physical = apply(node, PhysicalRules.all(broadcastCopies, operators), HepMatchOrder.BOTTOM_UP);
     return PhysicalRules.gathered(physical);
   }
 

@@ -5,6 +5,7 @@ import io.faro.Setting;
 import io.faro.sockets.HeldAddresses;
 import io.faro.sql.exec.Engine;
 import io.faro.sql.exec.Query;
+import io.faro.sql.plan.Operators;
 import io.faro.sql.plan.Plan;
 import io.faro.sql.plan.Planner;
 import io.faro.sql.tables.Table;
@@ -25,7 +26,17 @@ public final class LocalCluster implements AutoCloseable {
 
   /** {@code settings}: of every node. */
   LocalCluster(int nodes, int workers, Map<Setting, String> settings, String carrier, Map<String, Table> tables) {
-    planner = new Planner(tables, carrier.equals(Carriers.FARO) ? nodes : nodes * workers);
+    this(nodes, workers, settings, carrier, Operators.CALCITE, tables);
+  }
+
+  LocalCluster(
+      int nodes,
+      int workers,
+      Map<Setting, String> settings,
+      String carrier,
+      Operators operators,
+      Map<String, Table> tables) {
+    planner = new Planner(tables, carrier.equals(Carriers.FARO) ? nodes : nodes * workers, operators);
     held = Addresses.hold(2 * nodes, List.of(Addresses.HOST));
     List<String> sockets = held.all().subList(nodes, 2 * nodes);
     List<CompletableFuture<Engine>> opening = new ArrayList<>();

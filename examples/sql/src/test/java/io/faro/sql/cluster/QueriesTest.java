@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Setting;
+import io.faro.sql.plan.Operators;
 import io.faro.sql.plan.Plan;
 import io.faro.sql.plan.Planner;
 import io.faro.sql.tables.Table;
@@ -47,22 +48,26 @@ class QueriesTest {
     }
   }
 
-  @ParameterizedTest(name = "{0} nodes, {1} workers each, {2}, rings of {3}, rows over {4}")
+  @ParameterizedTest(name = "{0} nodes, {1} workers each, {2}, rings of {3}, rows over {4}, operators of {5}")
   @CsvSource({
-    "1, 1, auto, 32KiB, faro", "1, 2, auto, 32KiB, faro", "2, 1, tcp, 32KiB, faro", "2, 2, shm, 32KiB, faro",
-    "4, 1, shm, 32KiB, faro", "4, 2, tcp, 32KiB, faro", "2, 2, tcp, 4KiB, faro", "4, 1, shm, 4KiB, faro",
-    "1, 2, auto, 32KiB, sockets", "2, 1, auto, 32KiB, sockets", "4, 2, auto, 32KiB, sockets"
+    "1, 1, auto, 32KiB, faro, CALCITE", "1, 2, auto, 32KiB, faro, CALCITE", "2, 1, tcp, 32KiB, faro, CALCITE",
+    "2, 2, shm, 32KiB, faro, CALCITE", "4, 1, shm, 32KiB, faro, CALCITE", "4, 2, tcp, 32KiB, faro, CALCITE",
+    "2, 2, tcp, 4KiB, faro, CALCITE", "4, 1, shm, 4KiB, faro, CALCITE",
+    "1, 1, auto, 32KiB, faro, FARO", "1, 2, auto, 32KiB, faro, FARO", "2, 2, shm, 32KiB, faro, FARO",
+    "4, 2, tcp, 32KiB, faro, FARO", "4, 1, shm, 4KiB, faro, FARO",
+    "1, 2, auto, 32KiB, sockets, CALCITE", "2, 1, auto, 32KiB, sockets, CALCITE", "4, 2, auto, 32KiB, sockets, CALCITE"
   })
-  void giveWhatTheReferenceGives(int nodes, int workers, String transport, String ringBytes, String carrier) {
+  void giveWhatTheReferenceGives(
+      int nodes, int workers, String transport, String ringBytes, String carrier, Operators operators) {
     Map<Setting, String> settings =
         Map.of(
             Setting.TRANSPORT, transport,
             Setting.RING_BYTES, ringBytes,
             Setting.TRANSFER_THRESHOLD_BYTES, ringBytes.equals("4KiB") ? "2KiB" : "16KiB");
-    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, carrier, Tpch.tables(SCALE))) {
+    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, carrier, operators, Tpch.tables(SCALE))) {
       compare(cluster, TpchQueries.ALL);
     }
-    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, carrier, Tpcc.tables(WAREHOUSES))) {
+    try (LocalCluster cluster = new LocalCluster(nodes, workers, settings, carrier, operators, Tpcc.tables(WAREHOUSES))) {
       compare(cluster, TpccQueries.ALL);
     }
   }
@@ -71,8 +76,8 @@ class QueriesTest {
   @Test
   void aPlanThatCountsNodesBroadcastsWhereOneThatCountsWorkersDoesNotAndGivesTheSame() {
     Map<String, Table> tables = Tpch.tables(SCALE);
-    Plan ofNodes = new Planner(tables, 4).plan(TpchQueries.ALL.get("q14"));
-    Plan ofWorkers = new Planner(tables, 8).plan(TpchQueries.ALL.get("q14"));
+    Plan ofNodes = new Planner(tables, 4, Operators.CALCITE).plan(TpchQueries.ALL.get("q14"));
+    Plan ofWorkers = new Planner(tables, 8, Operators.CALCITE).plan(TpchQueries.ALL.get("q14"));
     assertTrue(ofNodes.explain().contains("delivery=[replicate]"), ofNodes::explain);
     assertFalse(ofWorkers.explain().contains("delivery=[replicate]"), ofWorkers::explain);
     try (LocalCluster cluster = new LocalCluster(4, 2, Map.of(Setting.RING_BYTES, "32KiB"), Carriers.FARO, tables)) {

@@ -22,7 +22,11 @@ class PlannerTest {
   }
 
   private static List<String> plan(String sql, int broadcastCopies) {
-    return new Planner(Tpch.tables(1), broadcastCopies).plan(sql).explain().lines().toList();
+    return plan(sql, broadcastCopies, Operators.CALCITE);
+  }
+
+  private static List<String> plan(String sql, int broadcastCopies, Operators operators) {
+    return new Planner(Tpch.tables(1), broadcastCopies, operators).plan(sql).explain().lines().toList();
   }
 
   @ParameterizedTest
@@ -75,6 +79,36 @@ class PlannerTest {
     String joined = "from orders, lineitem where o_orderkey = l_orderkey group by l_orderkey";
     assertEquals(3, count("Exchange", "select l_orderkey, max(o_totalprice), count(*) " + joined));
     assertEquals(4, count("Exchange", "select l_suppkey, count(*) " + joined.replace("by l_orderkey", "by l_suppkey")));
+  }
+
+  @Test
+  void rowsThatChangeWorkersForTheirGroupsAreGroupedOnTheirWay() {
+    assertEquals(
+        List.of(
+            "Exchange(distribution=[single], delivery=[worker], stage=[1])",
+            "  GroupBy(group=[{0}], EXPR$1=[COUNT()], EXPR$2=[MAX($1)], stage=[0])"),
+        planOfFaro("select o_custkey, count(*), max(o_totalprice) from orders group by o_custkey").subList(0, 2));
+    assertEquals(1, groupBys("select o_custkey, avg(o_totalprice), sum(o_shippriority), any_value(o_clerk) from orders group by o_custkey"));
+  }
+
+  @Test
+  void calciteGroupsWhatDoesNotChangeWorkersAndWhatFaroHasNoFunctionFor() {
+    assertEquals(0, groupBys("select count(*), sum(o_totalprice) from orders"), "one group");
+    assertEquals(
+        0,
+        groupBys("select l_orderkey, count(*) from orders, lineitem where o_orderkey = l_orderkey group by l_orderkey"),
+        "the groups lie together");
+    assertEquals(0, groupBys("select n_regionkey, count(*) from (select * from nation limit 5) as five group by n_regionkey"));
+    assertEquals(0, groupBys("select o_custkey, count(*) filter (where o_shippriority = 1) from orders group by o_custkey"));
+    assertEquals(0, groupBys("select o_custkey, single_value(o_clerk) from orders group by o_custkey"));
+  }
+
+  private static long groupBys(String sql) {
+    return planOfFaro(sql).stream().filter(line -> line.contains("GroupBy(")).count();
+  }
+
+  private static List<String> planOfFaro(String sql) {
+    return plan(sql, NODES, Operators.FARO);
   }
 
   private static long count(String part, String sql) {
