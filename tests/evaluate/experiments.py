@@ -217,7 +217,7 @@ def _connect(quick: bool) -> Experiment:
 
 
 _QUERIES_METHOD = (
-    "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same planner, rows and codecs; "
+    "The engine of examples/sql on {} processes, each with a part of all tables in memory: the same planner, rows, codecs and operators, Calcite's; "
     "the exchanges' carrier differs, and how often a broadcast travels, which the planner counts: over Faro once to each process, "
     "over sockets once to each worker. Over both a worker that waits sleeps at once (Faro: wait.yields = 0); Faro's rings hold 256 "
     "KiB, a socket's buffers 16 and 64 KiB beside those of the kernel, both with their own defaults else. Plans are made and "

@@ -2,10 +2,12 @@ package io.faro.sql.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.SessionConfig;
 import io.faro.Setting;
+import io.faro.sql.SqlException;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -45,6 +47,27 @@ class ClusterOptionsTest {
   void aBroadcastTravelsOnceToEachNodeOverFaroAsThePlannerKnows() {
     assertTrue(isBroadcast("faro"));
     assertFalse(isBroadcast("sockets"));
+  }
+
+  @Test
+  void faroGroupsRowsThatGoOverFaroUnlessToldOtherwise() {
+    assertTrue(isGroupedByFaro());
+    assertTrue(isGroupedByFaro("--operators=faro"));
+    assertFalse(isGroupedByFaro("--operators=calcite"));
+    assertFalse(isGroupedByFaro("--carrier=sockets"));
+    assertTrue(options("--operators=calcite").arguments().contains("--operators=calcite")); // to other nodes
+    assertEquals(
+        "the operators of faro send their rows over faro, not over sockets",
+        assertThrows(SqlException.class, () -> isGroupedByFaro("--operators=faro", "--carrier=sockets")).getMessage());
+    assertEquals(
+        "no operators 'spark': faro or calcite",
+        assertThrows(SqlException.class, () -> isGroupedByFaro("--operators=spark")).getMessage());
+  }
+
+  private static boolean isGroupedByFaro(String... arguments) {
+    ClusterOptions options = options(arguments);
+    String sql = "select o_custkey, count(*) from orders group by o_custkey";
+    return options.planner(options.tables()).plan(sql).explain().contains("GroupBy(");
   }
 
   private static boolean isBroadcast(String carrier) {

@@ -72,6 +72,15 @@ class QueriesTest {
     }
   }
 
+  @Test
+  void giveWhatTheReferenceGivesWithTheLeastMemoryForOperators() {
+    Map<Setting, String> settings = Map.of(Setting.OPERATOR_MEMORY_BYTES, "7MiB");
+    try (LocalCluster cluster =
+        new LocalCluster(2, 2, settings, Carriers.FARO, Operators.FARO, Tpch.tables(SCALE))) {
+      compare(cluster, TpchQueries.ALL);
+    }
+  }
+
   /** A row of a broadcast travels to 4 nodes, or would to 8 workers. */
   @Test
   void aPlanThatCountsNodesBroadcastsWhereOneThatCountsWorkersDoesNotAndGivesTheSame() {
