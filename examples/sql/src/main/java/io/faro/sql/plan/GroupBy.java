@@ -73,7 +73,7 @@ public final class GroupBy extends Aggregate implements Stage {
     };
   }
 
-  /** Of the rows of {@code input}, by at least one column; empty: Faro has not all of the functions. */
+  /** Groups the rows of {@code input} by at least one column; empty: Faro has not all of the functions. */
   static Optional<RelNode> of(RelNode input, ImmutableBitSet groups, List<AggregateCall> calls) {
     List<io.faro.Aggregate> functions = new ArrayList<>();
     int column = groups.cardinality();
