@@ -7,6 +7,7 @@
 #   and if needed
 #             FULL "part_[2-9]"          # cases whose names match have the label `full`, too: ./run test leaves them out; "." is all of
 #                                        # them: it does not build the program, either
+#             LONG "of_[0-9]+_nodes"     # cases whose names match have the label `long`: ./run test --full leaves them out
 #             LINK nlohmann_json::nlohmann_json
 #             PROCESSORS 2               # it keeps more than one processor busy
 #             COST 100                   # a case takes long: begin with it where no earlier run has told how long
@@ -40,7 +41,7 @@ function(faro_test_library)
 endfunction()
 
 function(faro_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS;COST;FULL" "SOURCES;MODULES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "RUN_SERIAL" "NAME;TIMEOUT;PROCESSORS;COST;FULL;LONG" "SOURCES;MODULES;LINK")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
     message(FATAL_ERROR "faro_test: NAME and SOURCES are needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -80,12 +81,14 @@ function(faro_test)
   # NO_PRETTY_VALUES: a case with a parameter is called by the name its suite gives it, never by the parameter's bytes.
   gtest_discover_tests(${arg_NAME} TEST_PREFIX ${folder}. NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        TEST_LIST ${arg_NAME}_cases PROPERTIES ${properties})
-  if(arg_FULL)
+  if(arg_FULL OR arg_LONG)
     # gtest_discover_tests() has one list of properties for all cases of a program: this is set where ctest knows their names.
     set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_labels.cmake)
     file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT "
 foreach(case IN LISTS @arg_NAME@_cases)
-  if(case MATCHES \"@arg_FULL@\")
+  if(NOT \"@arg_LONG@\" STREQUAL \"\" AND case MATCHES \"@arg_LONG@\")
+    set_tests_properties(\${case} PROPERTIES LABELS \"@folder@;long\")
+  elseif(NOT \"@arg_FULL@\" STREQUAL \"\" AND case MATCHES \"@arg_FULL@\")
     set_tests_properties(\${case} PROPERTIES LABELS \"@folder@;full\")
   endif()
 endforeach()

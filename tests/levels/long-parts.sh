@@ -10,6 +10,7 @@ part seeds_channels  build/release/bin/faro-lab simulate --channels --seed 1 --r
 part soak            build/release/bin/faro-lab soak --seconds 3600
 part soak_kills      build/release/bin/faro-lab soak --kills 200
 part soak_churn      build/release/bin/faro-lab soak --churn --seconds 1200
+part large_tests     ctest --test-dir build/release --output-on-failure -L '^long$'
 part tests_20_times  ctest --test-dir build/release --parallel 4 --repeat until-fail:20 -L '^(unit|contract|concurrency|system)$'
 part trouble_to_nodes env TEST_LANE_ENDS=node build/release/tests/bin/shuffle_trouble_test --gtest_brief=1
 part trouble_to_both env TEST_LANE_ENDS=both build/release/tests/bin/shuffle_trouble_test --gtest_brief=1
