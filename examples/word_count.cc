@@ -1,55 +1,69 @@
-// Counts the words of a text file (by default of this program's license): words are rows with a length each, and go to
-// the worker that their hash belongs to.
-#include <algorithm>
+// Counts the words of a text file (by default of this program's license): each worker adds its words to an aggregation, and
+// each word comes out once, with its count, at one of them.
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <span>
 
 #include "cluster.h"
+#include "faro/aggregate.h"
 
 #ifndef FARO_EXAMPLE_TEXT
 #define FARO_EXAMPLE_TEXT "LICENSE"
 #endif
 
-using Counts = std::map<std::string, uint64_t>;
+using Counts = std::map<std::string, int64_t>;
+
+// Rows of one column, the word; groups of two, the word and its count.
+static faro::Grouping grouping() {
+  faro::Grouping words;
+  words.rows = check(faro::Schema::make({{faro::ColumnType::string}}));
+  words.keys = {0};
+  words.aggregates = {{faro::AggregateFunction::count_rows}};
+  return words;
+}
+
+// Packs a word behind the rows that are there: its length as a row, then the row.
+static void pack(const faro::Schema& schema, const std::string& word,
+                 std::vector<std::byte>& rows) {
+  const faro::Value values[] = {std::string_view(word)};
+  const uint32_t bytes = static_cast<uint32_t>(check(schema.bytes(values)));
+  const size_t at = rows.size();
+  rows.resize(at + sizeof(bytes) + bytes);
+  std::memcpy(&rows[at], &bytes, sizeof(bytes));
+  schema.write(values, &rows[at + sizeof(bytes)]);
+}
+
+static void unpack(const faro::Schema& schema, const faro::PackedRows& groups, Counts& counts) {
+  size_t at = 0;
+  for (size_t i = 0; i < groups.count; ++i) {
+    uint32_t bytes = 0;
+    std::memcpy(&bytes, &groups.bytes[at], sizeof(bytes));
+    faro::Value values[2];
+    check(schema.read(groups.bytes.subspan(at + sizeof(bytes), bytes), values));
+    counts[std::string(std::get<std::string_view>(values[0]))] = std::get<int64_t>(values[1]);
+    at += sizeof(bytes) + bytes;
+  }
+}
 
 static Counts run(faro::Worker& worker, const faro::QueryId& query, const char* path,
                   uint32_t workers) {
   faro::QueryScope part(worker, query);
-  faro::ShuffleSpec spec;
-  spec.query = query;  // row_bytes 0: rows have a length each
-  faro::Shuffle words = check(worker.open_shuffle(spec));
+  const faro::Grouping of_words = grouping();
+  auto words = check(faro::SchemaAggregation::make(worker, {query, /*stage=*/0}, of_words));
 
   std::ifstream file(path);
-  std::string word;
+  std::vector<std::byte> rows;
   uint64_t words_read = 0;
-  const auto read_word = [&] {  // the next one of this worker's part
-    while (file >> word)
-      if (words_read++ % workers == worker.number()) return true;
-    return false;
-  };
-  bool has_word = read_word();
-  const auto produce = [&](const faro::ShuffleSender& sender) {
-    for (int i = 0; i < 500; ++i) {
-      if (!has_word) return faro::Outcome::end_of_stream;
-      const uint64_t hash = faro::hash_bytes(word.data(), word.size());
-      const faro::Outcome outcome =
-          sender.send(faro::partition(hash, workers),
-                      std::as_bytes(std::span(word.data(), word.size())), faro::Wait::none());
-      if (outcome != faro::Outcome::done) return outcome;  // `word` is sent by the next call
-      has_word = read_word();
-    }
-    return faro::Outcome::done;
-  };
-  Counts counts;
-  const auto consume = [&](faro::Batch& batch) {
-    for (const std::span<const std::byte> row : batch.each_row())
-      ++counts[std::string(reinterpret_cast<const char*>(row.data()), row.size())];
-  };
-  check(worker.exchange(words, produce, consume), worker);
+  for (std::string word; file >> word;)
+    if (words_read++ % workers == worker.number()) pack(of_words.rows, word, rows);
+  check(words->add(rows).outcome, *words);  // as many as one likes, as often as one likes
+  check(words->finish(), *words);
 
-  words.close();
+  Counts counts;
+  faro::PackedRows groups;
+  while (check(words->next(groups), *words)) unpack(words->results(), groups, counts);
+  words.reset();
   check(part.end(), worker);
   return counts;
 }
@@ -63,15 +77,13 @@ int main(int argument_count, char** arguments) {
   cluster.on_every_worker([&](faro::Worker& worker) {
     Counts part = run(worker, query, path, cluster.session(0).worker_count());
     std::lock_guard lock(mutex);
-    all.merge(part);  // no word is at two workers
-    if (!part.empty()) std::exit(1);
+    all.merge(part);
+    if (!part.empty()) std::exit(1);  // a word at two workers
   });
   Counts expected;
   std::ifstream file(path);
   for (std::string word; file >> word;) ++expected[word];
-  for (const auto& [word, count] : all) {
-    if (count >= 50)
-      std::printf("%6llu %s\n", static_cast<unsigned long long>(count), word.c_str());
-  }
+  for (const auto& [word, count] : all)
+    if (count >= 50) std::printf("%6lld %s\n", static_cast<long long>(count), word.c_str());
   return !all.empty() && all == expected ? 0 : 1;
 }
