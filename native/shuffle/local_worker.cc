@@ -330,6 +330,11 @@ Status LocalWorker::complete(ShuffleSpec& spec) const {
       seen[worker] = true;
     }
   }
+  if (spec.delivery > Delivery::replicate) {
+    return base::error(Code::invalid_argument,
+                       "stage {}: delivery = {} is none of worker, node, replicate", spec.stage,
+                       static_cast<uint32_t>(spec.delivery));
+  }
   if (spec.delivery != Delivery::worker && !context_.settings.lanes_end_at_nodes()) {
     return base::error(Code::invalid_argument,
                        "stage {}: delivery = {} goes over lanes that end at nodes, but lane.ends = "

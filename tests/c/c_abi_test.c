@@ -81,6 +81,7 @@ static void* give_row_memory(void* context, size_t bytes, size_t* room) {
 
 struct cluster {
   char nodes[256];
+  const char* lane_ends;
   faro_session* sessions[kNodes];
   faro_worker* workers[kNodes];
   faro_shuffle* shuffles[kNodes];
@@ -108,11 +109,12 @@ static faro_config* config_of(const struct cluster* cluster, int node) {
   OK(faro_config_set(config, "cluster.node", node == 0 ? "0" : "1"));
   OK(faro_config_set(config, "cluster.workers", "1"));
   OK(faro_config_set(config, "ring.bytes", "64KiB"));
+  OK(faro_config_set(config, "lane.ends", cluster->lane_ends));
   return config;
 }
 
-static struct cluster open_cluster(void) {
-  struct cluster cluster = {0};
+static struct cluster open_cluster_by(const char* lane_ends) {
+  struct cluster cluster = {.lane_ends = lane_ends};
   faro_listening_socket* listeners[kNodes];
   for (int i = 0; i < kNodes; ++i) {
     char address[32];
@@ -136,6 +138,7 @@ static struct cluster open_cluster(void) {
   OK(faro_session_begin_query(cluster.sessions[0], &cluster.query));
   return cluster;
 }
+static struct cluster open_cluster(void) { return open_cluster_by("workers"); }
 
 static void close_cluster(struct cluster* cluster) {
   for (int i = 0; i < kNodes; ++i) OK(faro_session_close(cluster->sessions[i]));
@@ -655,6 +658,28 @@ static void refuses_deliveries_that_it_has_not(void) {
   spec.delivery = FARO_DELIVERY_NODE; /* lanes end at workers */
   REFUSED(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle),
           FARO_CODE_INVALID_ARGUMENT);
+  close_cluster(&cluster);
+}
+
+/* --- refuses_to_take_one_senders_rows_where_any_worker_takes_them */
+
+static void refuses_to_take_one_senders_rows_where_any_worker_takes_them(void) {
+  struct cluster cluster = open_cluster_by("both");
+  const faro_shuffle_spec spec = {.size = sizeof spec,
+                                  .query = cluster.query,
+                                  .stage = 3,
+                                  .row_bytes = 8,
+                                  .delivery = FARO_DELIVERY_NODE};
+  faro_shuffle* shuffle = NULL;
+  faro_batch* batch = faro_batch_create();
+  OK(faro_worker_open_shuffle(cluster.workers[0], &spec, &shuffle));
+  FAILED(faro_receiver_receive_from(shuffle, 0, batch, FARO_WAIT_NONE, NULL),
+         FARO_CODE_WRONG_STATE);
+  CHECK(strstr(last_message(), "stage 3") != NULL);
+  CHECK(strstr(last_message(), "delivery = node") != NULL);
+  faro_batch_destroy(batch);
+  faro_shuffle_destroy(shuffle);
+  OK(faro_worker_release_ownership(cluster.workers[0]));
   close_cluster(&cluster);
 }
 
@@ -2219,6 +2244,8 @@ int main(int argc, char** argv) {
                {"names_senders_and_receivers_by_index", names_senders_and_receivers_by_index},
                {"sends_to_groups", sends_to_groups},
                {"refuses_deliveries_that_it_has_not", refuses_deliveries_that_it_has_not},
+               {"refuses_to_take_one_senders_rows_where_any_worker_takes_them",
+                refuses_to_take_one_senders_rows_where_any_worker_takes_them},
                {"carries_rows_between_two_sessions", carries_rows_between_two_sessions},
                {"sends_and_receives_together", sends_and_receives_together},
                {"groups_rows_of_a_schema", groups_rows_of_a_schema},

@@ -47,6 +47,21 @@ TEST_F(OpeningTrouble,
   }
 }
 
+TEST_F(OpeningTrouble, nodes_whose_lanes_end_elsewhere_refuse_each_other_by_name) {
+  for (const auto& [one, other] : {std::pair{"workers", "node"}, {"node", "both"}}) {
+    SCOPED_TRACE(other);
+    ClusterPlan plan(2, {{"lane.ends", one}});
+    ThreadCluster cluster(plan, [value = other](uint32_t node) {
+      return node == 1 ? Pairs{{"lane.ends", value}} : Pairs{};
+    });
+    for (uint32_t node = 0; node < 2; ++node) {
+      expect_error(cluster.status(node), Code::configuration_mismatch,
+                   {"lane.ends is ", other + (" on node 1 (" + plan.address(1) + ")"),
+                    one + (" on node 0 (" + plan.address(0) + ")")});
+    }
+  }
+}
+
 TEST_F(OpeningTrouble, a_different_setting_on_one_of_many_nodes_reaches_all) {
   ClusterPlan plan(5, {{"connect.timeout_ms", "5000"}});
   ThreadCluster cluster(plan, [](uint32_t node) {

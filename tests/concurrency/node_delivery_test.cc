@@ -331,6 +331,17 @@ TEST_F(DeliveryNeeds, lanes_that_end_at_nodes) {
                {"stage 5", "delivery = node", "lane.ends = workers", "set it to node"});
 }
 
+TEST_F(DeliveryNeeds, to_be_one_that_there_is) {
+  open(1, {{"lane.ends", "both"}});
+  ShuffleSpec stage = spec(session().begin_query(), 5, 8);
+  for (const uint32_t number : {3, 255}) {
+    stage.delivery = static_cast<Delivery>(number);
+    expect_error(worker().open_shuffle(stage).status(), Code::invalid_argument,
+                 {"stage 5", "delivery = " + std::to_string(number) + " is none of",
+                  "worker, node, replicate"});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, NodeDelivery,
                          testing::Values(Ends{"shm", "node"}, Ends{"tcp", "node"},
                                          Ends{"shm", "both"}, Ends{"tcp", "both"}),

@@ -131,6 +131,58 @@ TEST_F(AMendingTally, is_not_stuck_by_connections_that_end_before_the_peer_says_
   EXPECT_FALSE(tally_.is_stuck());
 }
 
+// The silence alone takes as long as cuts have to go on for, whichever of the three it is.
+TEST_F(AMendingTally, is_not_stuck_by_one_silence_and_two_cuts_within_a_moment) {
+  for (const uint32_t dark : {0, 1, 2}) {
+    tally_ = MendingTally();
+    for (uint32_t i = 0; i < 3; ++i) {
+      i == dark ? goes_dark() : tally_.broke();
+      resumes_at(640, true);
+      EXPECT_FALSE(tally_.is_stuck()) << "connection " << i << ", dark is " << dark;
+    }
+  }
+}
+
+// The other end of one that is dark in one direction hears signs of life until the connection is closed.
+TEST_F(AMendingTally,
+       is_not_stuck_by_a_silence_of_the_other_direction_and_two_cuts_within_a_moment) {
+  for (const uint32_t dark : {0, 1, 2}) {
+    tally_ = MendingTally();
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (i == dark) lives_for(MendingTally::kBeatsPerLimit + 1);
+      tally_.broke();
+      resumes_at(640, true);
+      EXPECT_FALSE(tally_.is_stuck()) << "connection " << i << ", dark is " << dark;
+    }
+  }
+}
+
+TEST_F(AMendingTally, is_stuck_by_two_silences_and_a_cut_in_any_order) {
+  for (const uint32_t cut : {0, 1, 2}) {
+    tally_ = MendingTally();
+    for (uint32_t i = 0; i < 3; ++i) {
+      EXPECT_FALSE(tally_.is_stuck());
+      i == cut ? tally_.broke() : goes_dark();
+      resumes_at(640, true);
+    }
+    EXPECT_TRUE(tally_.is_stuck()) << "connection " << cut << " was cut";
+  }
+}
+
+// Cuts that go on after a silence count as cuts alone do.
+TEST_F(AMendingTally, is_stuck_by_a_silence_and_cuts_that_go_on_for_as_long) {
+  tally_.broke();
+  resumes_at(640, true);
+  goes_dark();
+  resumes_at(640, true);
+  for (uint32_t i = 0; i < MendingTally::kBeatsPerLimit; ++i) {
+    EXPECT_FALSE(tally_.is_stuck());
+    is_cut_while_it_lives();
+    resumes_at(640, true);
+  }
+  EXPECT_TRUE(tally_.is_stuck());
+}
+
 // A firewall forgets a connection each hour, over which nothing but signs of life has gone.
 TEST_F(AMendingTally, is_not_stuck_when_each_connection_has_lived_for_long) {
   for (int i = 0; i < 20; ++i) {

@@ -268,10 +268,28 @@ TEST(Overflow, what_describes_the_file_is_bounded_too) {
     status = overflow.store(usage, filled(1, 1), 1, one);
     if (status.ok()) all.push_back(one);
   }
-  EXPECT_EQ(status.code(), Code::overflow_exhausted);
+  test::expect_error(status, Code::overflow_exhausted,
+                     {"too many small parts: 2097152 bytes", "131072 bytes",
+                      "overflow.memory_bytes = 0", "overflow.file_bytes = 16777216", "raise"});
   EXPECT_EQ(all.size(), 131'072u / Overflow::kDescriptionBytes);
   EXPECT_EQ(overflow.memory_bytes(), limits.most_memory_bytes());
   for (Stored& one : all) overflow.free(one);
+  EXPECT_EQ(overflow.memory_bytes(), 0u);
+}
+
+TEST(Overflow, what_finds_no_memory_where_there_is_no_file_is_told_both_settings) {
+  Overflow overflow({in_memory(1600), 0, 0}, std::make_unique<ScriptedFile>());
+  OverflowUsage usage;
+  Stored first, second;
+  ASSERT_TRUE(overflow.store(usage, filled(1600, 1), 1600, first).ok());
+  const std::string most = std::to_string(in_memory(1600));
+  test::expect_error(
+      overflow.store(usage, filled(128, 1), 128, second), Code::overflow_exhausted,
+      {"overflow is full: " + most + " of overflow.memory_bytes = " + most,
+       std::to_string(in_memory(128)) + " more needed", "overflow.file_bytes = 0", "raise"});
+  EXPECT_EQ(second.place, Stored::Place::none);
+  EXPECT_EQ(usage.bytes.load(), in_memory(1600));
+  overflow.free(first);
   EXPECT_EQ(overflow.memory_bytes(), 0u);
 }
 

@@ -44,10 +44,25 @@ std::vector<uint32_t> draw_workers(const ClusterPlan& cluster, Chance& chance) {
   return workers;
 }
 
+void draw_deliveries(const ClusterPlan& cluster, QueryPlan& query) {
+  for (workload::StagePlan& stage : query.stages) {
+    const uint64_t draw = mix(query.seed, stage.stage, 5) % 3;
+    if (draw == 0) replicate(stage);
+    if (draw == 1)
+      deliver_to_nodes(stage, [&](uint32_t worker) { return cluster.node_of(worker); });
+  }
+}
+
 }  // namespace
 
 uint32_t ClusterPlan::first_worker(uint32_t node) const {
   return std::accumulate(workers_per_node.begin(), workers_per_node.begin() + node, 0u);
+}
+
+uint32_t ClusterPlan::node_of(uint32_t worker) const {
+  uint32_t node = 0;
+  while (worker >= workers_per_node[node]) worker -= workers_per_node[node++];
+  return node;
 }
 
 bool QueryPlan::takes_part(const ClusterPlan& cluster, uint32_t node) const {
@@ -135,9 +150,7 @@ QueryPlan draw_query(const Options& options, const ClusterPlan& cluster, uint64_
   }
   plan.stage_bytes = power(chance, 8, 17);
   draw_stages(chance, {cluster.ring_bytes}, query, plan);
-  for (workload::StagePlan& stage : plan.stages) {
-    if (cluster.lanes_end_at_nodes && mix(plan.seed, stage.stage, 5) % 3 == 0) replicate(stage);
-  }
+  if (cluster.lanes_end_at_nodes) draw_deliveries(cluster, plan);
   if (nodes.empty() && chance.one_in(12)) {
     const std::vector<uint32_t>& senders = plan.stages[0].senders;
     plan.cancelled_by = senders[chance.below(senders.size())];

@@ -48,12 +48,13 @@ struct ClusterPlan {
   std::vector<uint32_t> workers_per_node;  ///< of each number that a node can have
   std::vector<std::pair<std::string, std::string>> settings;
   uint64_t ring_bytes = 0;
-  bool lanes_end_at_nodes = false;  ///< then some stages are broadcasts to nodes
+  bool lanes_end_at_nodes = false;  ///< then stages have any delivery
   uint32_t queries = 0;
   std::vector<std::pair<uint32_t, FaultPlan>> faults;  ///< and during which query, ascending
   uint32_t rounds = 0;  ///< if nodes come and go: how often the witness is alone
 
   uint32_t first_worker(uint32_t node) const;
+  uint32_t node_of(uint32_t worker) const;
 };
 
 struct QueryPlan : workload::QueryPlan {

@@ -34,6 +34,24 @@ uint64_t taken_by(const Stored& stored) {
   return stored.place == Stored::Place::memory ? memory_of(stored.room) : stored.extent.bytes;
 }
 
+// There is not even room to describe a part of the file, if there is one.
+Status no_room_to_describe(uint64_t bytes, const OverflowLimits& limits, uint64_t memory_used,
+                           uint64_t file_used) {
+  if (limits.file_bytes == 0) {
+    return base::error(
+        Code::overflow_exhausted,
+        "overflow is full: {} of overflow.memory_bytes = {} in use, {} more needed, and there is "
+        "no file (overflow.file_bytes = 0); raise either of them",
+        memory_used, limits.memory_bytes, Overflow::taken_in_memory(bytes));
+  }
+  return base::error(
+      Code::overflow_exhausted,
+      "the overflow file has too many small parts: {} bytes of it are in use, and what describes "
+      "them has filled the memory for that, {} bytes = overflow.memory_bytes = {} and a part of "
+      "overflow.file_bytes = {}; raise either of them",
+      file_used, limits.most_memory_bytes(), limits.memory_bytes, limits.file_bytes);
+}
+
 }  // namespace
 
 bool Overflow::is_above_query_limit(const OverflowUsage& usage, uint64_t bytes) const noexcept {
@@ -136,10 +154,7 @@ Status Overflow::allocate_file(OverflowUsage& usage, uint64_t bytes, uint64_t ro
   };
   if (!take_memory(kDescriptionBytes, limits_.most_memory_bytes())) {
     uncharge();
-    return base::error(Code::overflow_exhausted,
-                       "the overflow file has too many parts: what describes them takes the rest "
-                       "of {} bytes, beside rows in memory (overflow.memory_bytes = {})",
-                       limits_.most_memory_bytes(), limits_.memory_bytes);
+    return no_room_to_describe(bytes, limits_, memory_bytes(), file_->used_bytes());
   }
   try {
     Result<Extent> extent = take_file(whole);

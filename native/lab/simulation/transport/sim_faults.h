@@ -56,7 +56,8 @@ class SimFaults {
     narrow_until_[std::minmax(a, b)] = until;
   }
   /// That many cuts, anywhere in what the two say to each other from now on; the second and later ones also while the first is
-  /// mended. One data connection of the two may go dark instead: a link over which nothing gets further is lost after three.
+  /// mended. One data connection of the two may go dark instead, and no more: a link over which nothing gets further is lost after
+  /// three breaks that take as long as another one that is dark (transport/mending_tally.h).
   /// `chance`: one_in, below.
   template <typename Chance>
   void cut_somewhere(uint32_t a, uint32_t b, uint32_t count, Chance& chance) {
