@@ -12,6 +12,7 @@ from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
 from mpi import Mpi
+from operator_ways import AggregationWays, JoinWays
 from python_batches import PythonBatches
 from queries import Queries
 from ucx import Ucx
@@ -42,6 +43,8 @@ CONTESTANTS: dict[str, Contestant] = {
         RingMemory("ends-node", "lanes that end at nodes", "node"),
         Plan("plan-workers", "faro plan, lanes that end at workers", "workers"),
         Plan("plan-node", "faro plan, lanes that end at nodes", "node"),
+        AggregationWays("aggregation-ways", "aggregation"),
+        JoinWays("join-ways", "join"),
         FaroJava("java-shm", "Faro in Java over shared memory", "shm"),
         FaroJava("java-shm-one", "Faro in Java row by row", "shm", "one"),
         FaroJava("java-shm-codec", "Faro in Java by a codec", "shm", "codec"),
@@ -122,6 +125,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _peers(two_stage),
         _figures(quick, two_stage),
         _multiplexer(quick, two_stage),
+        _operators(quick),
         _python(quick),
         _flink(quick),
         _flink_jobs(quick),
@@ -365,6 +369,41 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
         "workers, by delivery to workers or replicated. At least: the CPU time of the busiest worker, or that of all shared by the processors, "
         "which is what time would be on a machine without other work. Memory: what all processes have grown by when "
         "the session is open; of that rings are what more it is with rings twice as large. Skew is counted by the hash and the function that Faro partitions by.",
+    )  # fmt: skip
+
+
+# Of 4 M rows; what the aggregation is measured with.
+GROUPS = (16, 256, 4_096, 16_000, 40_000, 100_000, 200_000, 300_000, 600_000, 1_000_000, 2_500_000, 4_000_000)
+GROUPS_BY_SHAPE = (16_000, 300_000, 4_000_000)  # where keys are not drawn evenly
+JOIN_RATIOS = (1, 4)  # probe rows for each build row
+OPERATOR_SHAPES = ((4, 1), (4, 2))  # the first on one processor, the second on all
+KEY_SHAPES = ({"keys": "zipf", "exponent": 1.0}, {"keys": "sorted"}, {"keys": "changing"})
+MOST_GROUPS_SHAPES = ({"keys": "frequent"}, {"keys": "zipf", "exponent": 1.2})  # of 4 M groups
+
+
+def _operators(quick: bool) -> Experiment:
+    points = ()
+    for processes, workers in OPERATOR_SHAPES[:1] if quick else OPERATOR_SHAPES:
+        for transport in FARO:
+            at = {"processes": processes, "workers": workers, "transport": transport, "rows": 50_000 if quick else 4_000_000}
+            aggregation = {"part": "aggregation", **at}
+            evenly = [{**aggregation, "keys": "uniform", "groups": count} for count in ((GROUPS[0], GROUPS[-1]) if quick else GROUPS)]
+            by_shape = [{**aggregation, **shape, "groups": count} for shape in KEY_SHAPES for count in GROUPS_BY_SHAPE]
+            most = [{**aggregation, **shape, "groups": GROUPS[-1]} for shape in MOST_GROUPS_SHAPES]
+            joins = [{"part": "join", **at, "ratio": ratio} for ratio in (JOIN_RATIOS[:1] if quick else JOIN_RATIOS)]
+            of_shape = _points(("aggregation-ways",), *evenly, *(by_shape[:1] if quick else by_shape + most))
+            of_shape += _points(("join-ways",), *joins)
+            points += _of(of_shape, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+    return Experiment(
+        "operators", "operators", points, laps=7, time_limit_s=300,
+        title="Aggregation and join over shuffles (Fig. 8 of The End of Slow Networks)",
+        method="Rows of 4 + 4 bytes, key and value. Aggregation: 4 M rows of all workers, a sum by key, by the number of groups of which keys "
+        "are drawn; a table chosen by itself beside fixed ones, none, and a tree (Dist. AGG), in which each worker aggregates all its rows by hand, "
+        "and then pairs of workers merge their groups. Keys are drawn evenly; by Zipf's law; sorted, as each worker of a sorted table reads them; changing, "
+        "evenly over all groups, and from the middle on over 1024; frequent, half of all rows one key. "
+        "Join: 4 M build rows, each with a key of its own, and as many or four times as many probe rows; beside all rows received first and then partitioned "
+        "and joined by hand, and beside one thread that has all rows, joins them by the same code, and sends nothing. All of a point run in turns over one session, each once to warm "
+        "up. 4 processes of a worker each share one processor, of two workers each they have all. Count and checksum of groups and of pairs are verified.",
     )  # fmt: skip
 
 
