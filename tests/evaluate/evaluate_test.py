@@ -444,6 +444,29 @@ class Operators(unittest.TestCase):
         self.assertEqual(judged("shm", 1), ["no", "no"])
         self.assertEqual(judged("tcp", 4), ["yes", "no"])
 
+    def test_duckdb_and_arrow_stand_beside_every_transport(self):
+        place = {"part": "join", "processes": 4, "workers": 1, "transport": "shm", "ratio": 4, "rows": 10}
+        output = json.dumps({"seconds": 1.0, "cpu_seconds": 2.0, "cpu_ns_per_row": 20.0, "threads": 1, "verified": True, "count": 40, "checksum": 255})
+        for name in ("duckdb", "arrow"):
+            results = CONTESTANTS[name].results("operators", place, output)
+            self.assertEqual([parameters["transport"] for parameters, _ in results], ["shm", "tcp"])
+            self.assertEqual(results[1][1], Result({"seconds": 1.0, "cpu_seconds": 2.0, "cpu_ns_per_row": 20.0}, True, 40, "ff"))
+            self.assertEqual(CONTESTANTS[name].command("operators", place).arguments[-6:], [name, "join", "--ratio", "4", "--rows", "10"])
+        at = {"part": "aggregation", "processes": 4, "workers": 1, "transport": "tcp", "keys": "uniform", "groups": 16}
+        for cpu, verdict in ((8.4, "yes"), (8.6, "no")):
+            ms = Measurements([measured("duckdb", 0, at, cpu_ns_per_row=10.0), measured("aggregation-automatic", 0, at, cpu_ns_per_row=cpu)])
+            self.assertEqual(self.goal("4 × 1, tcp, 16 groups: CPU per row against DuckDB").judged(ms).verdict, verdict)
+
+    def test_duckdb_and_arrow_find_what_must_come_out(self):
+        for name, place in (("duckdb", {"part": "aggregation", "groups": 300}), ("duckdb", {"part": "join", "ratio": 3}), ("arrow", {"part": "join", "ratio": 3})):
+            if why := CONTESTANTS[name].missing():
+                self.skipTest(why)
+            place = {**place, "rows": 1000, "transport": "shm"}
+            command = CONTESTANTS[name].command("operators", place)
+            (_, result), _ = CONTESTANTS[name].results("operators", place, programs.run(command, 60))
+            self.assertTrue(result.verified)
+            self.assertEqual(result.count, 3000 if "ratio" in place else 291)
+
     def test_each_goal_stands_beside_what_the_paper_found(self):
         rows = operators.figures(Measurements([]))
         self.assertEqual(len(rows), sum(one.experiment == operators.NAME for one in GOALS))
@@ -457,9 +480,9 @@ class Operators(unittest.TestCase):
         ms += aggregated([9.0, 9.0], [1.0, 1.0], [1.0, 1.0], 4, keys="zipf", exponent=1.2) + aggregated([3.0, 3.0], [1.0, 1.0], [1.0, 1.0], 4, keys="zipf", exponent=1.0)
         rows = operators.aggregation(Measurements(ms))
         self.assertEqual([row[:3] for row in rows], [["4 × 1, shm", "uniform", "16"], ["4 × 1, shm", "uniform", "4,000,000"], ["4 × 1, shm", "sorted", "16"], *(["4 × 1, shm", f"zipf {exponent}", "4"] for exponent in (1.0, 1.2))])
-        self.assertEqual([row[-1] for row in rows[-2:]], ["3.00 (3.00 to 3.00)", "9.00 (9.00 to 9.00)"])
+        self.assertEqual([row[-3] for row in rows[-2:]], ["3.00 (3.00 to 3.00)", "9.00 (9.00 to 9.00)"])
         self.assertEqual(rows[0][3:7], ["6.00", "8.00", "–", "4.00"])
-        self.assertEqual((rows[0][-1], len(rows[0])), ("1.50 (1.50 to 1.50)", len(operators.AGGREGATION_HEAD)))
+        self.assertEqual((rows[0][-3:], len(rows[0])), (["1.50 (1.50 to 1.50)", "–", "–"], len(operators.AGGREGATION_HEAD)))
 
     def test_a_loss_is_said(self):
         text = findings.paragraph("operators", Measurements(aggregated([6.0, 6.0], [4.0, 4.0], [8.0, 8.0])))

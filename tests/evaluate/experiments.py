@@ -12,7 +12,7 @@ from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
 from mpi import Mpi
-from operator_ways import AggregationWays, JoinWays
+from operator_ways import ARROW, DUCKDB, AggregationWays, JoinWays, OtherOperators
 from python_batches import PythonBatches
 from queries import Queries
 from ucx import Ucx
@@ -45,6 +45,8 @@ CONTESTANTS: dict[str, Contestant] = {
         Plan("plan-node", "faro plan, lanes that end at nodes", "node"),
         AggregationWays("aggregation-ways", "aggregation"),
         JoinWays("join-ways", "join"),
+        OtherOperators(DUCKDB, "DuckDB", "duckdb", ("shm", "tcp")),
+        OtherOperators(ARROW, "Arrow", "pyarrow", ("shm", "tcp")),
         FaroJava("java-shm", "Faro in Java over shared memory", "shm"),
         FaroJava("java-shm-one", "Faro in Java row by row", "shm", "one"),
         FaroJava("java-shm-codec", "Faro in Java by a codec", "shm", "codec"),
@@ -377,6 +379,7 @@ GROUPS = (16, 256, 4_096, 16_000, 40_000, 100_000, 200_000, 300_000, 600_000, 1_
 GROUPS_BY_SHAPE = (16_000, 300_000, 4_000_000)  # where keys are not drawn evenly
 JOIN_RATIOS = (1, 4)  # probe rows for each build row
 OPERATOR_SHAPES = ((4, 1), (4, 2))  # the first on one processor, the second on all
+DUCKDB_GROUPS = (16, 100_000, 1_000_000, 4_000_000)  # where DuckDB stands beside it
 KEY_SHAPES = ({"keys": "zipf", "exponent": 1.0}, {"keys": "sorted"}, {"keys": "changing"})
 MOST_GROUPS_SHAPES = ({"keys": "frequent"}, {"keys": "zipf", "exponent": 1.2})  # of 4 M groups
 
@@ -394,6 +397,9 @@ def _operators(quick: bool) -> Experiment:
             of_shape = _points(("aggregation-ways",), *evenly, *(by_shape[:1] if quick else by_shape + most))
             of_shape += _points(("join-ways",), *joins)
             points += _of(of_shape, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+        of_others = _points((DUCKDB,), *({**aggregation, "keys": "uniform", "groups": count} for count in (DUCKDB_GROUPS[:1] if quick else DUCKDB_GROUPS)))
+        of_others += _points((DUCKDB, ARROW), *joins)
+        points += _of(of_others, pinned=(processes, workers) == OPERATOR_SHAPES[0])
     return Experiment(
         "operators", "operators", points, laps=7, time_limit_s=300,
         title="Aggregation and join over shuffles (Fig. 8 of The End of Slow Networks)",
@@ -403,7 +409,8 @@ def _operators(quick: bool) -> Experiment:
         "evenly over all groups, and from the middle on over 1024; frequent, half of all rows one key. "
         "Join: 4 M build rows, each with a key of its own, and as many or four times as many probe rows; beside all rows received first and then partitioned "
         "and joined by hand, and beside one thread that has all rows, joins them by the same code, and sends nothing. All of a point run in turns over one session, each once to warm "
-        "up. 4 processes of a worker each share one processor, of two workers each they have all. Count and checksum of groups and of pairs are verified.",
+        "up. Beside them DuckDB and Arrow, the same rows in their own columns in the memory of one process, with as many threads as it may use processors: the CPU "
+        "time is that of the process. 4 processes of a worker each share one processor, of two workers each they have all. Count and checksum of groups and of pairs are verified.",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import flink_jobs
 from best_choice import VALUE, beside_best, keys_text, places
 from labels import is_java, label, number, shape, size
 from measurement import Comparison, Measurements
-from operator_ways import AUTOMATIC, BY_HAND, JOIN, MATERIALISED, TREE
+from operator_ways import ARROW, AUTOMATIC, BY_HAND, DUCKDB, JOIN, MATERIALISED, TREE
 from shares import FARO as SQL_FARO
 from shares import SOCKETS as SQL_SOCKETS
 from shares import gain, place_of, share
@@ -254,14 +254,14 @@ def _operators(ms: Measurements):
     of_best = []
     for at in places(ms):
         where = f"{shape(at)}, {at['transport']}, keys {keys_text(at)}, {at['groups']:,} groups"
-        yield against(ms, VALUE, "CPU time", AUTOMATIC, (TREE,), f" ({where})", **at)
+        yield against(ms, VALUE, "CPU time", AUTOMATIC, (TREE, DUCKDB), f" ({where})", **at)
         found = beside_best(ms, **at)
         # How many times more the best choice takes.
         of_best.append((where, found and Comparison(1 / found.times.ratio, 1 / found.times.most, 1 / found.times.least)))
     yield losses(of_best, "the best choice for each, by CPU time")
     for at in ms.places("processes", "workers", "transport", "ratio"):
         where = f" ({shape(at)}, {at['transport']}, 1 : {at['ratio']})"
-        yield against(ms, VALUE, "CPU time", JOIN, (MATERIALISED, BY_HAND), where, **at)
+        yield against(ms, VALUE, "CPU time", JOIN, (MATERIALISED, BY_HAND, DUCKDB, ARROW), where, **at)
 
 
 def _python(ms: Measurements):

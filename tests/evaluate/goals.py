@@ -7,6 +7,7 @@ import flink_jobs
 from best_choice import VALUE, beside_best, keys_text
 from experiments import (
     FARO as TRANSPORTS,
+    DUCKDB_GROUPS,
     GROUPS,
     JOIN_RATIOS,
     KEY_SHAPES,
@@ -21,7 +22,7 @@ from experiments import (
 from flink import LATENCY, THROUGHPUT
 from labels import label, number, size
 from measurement import Measurements, Spread
-from operator_ways import AUTOMATIC, BY_HAND, JOIN, MATERIALISED, TREE
+from operator_ways import ARROW, AUTOMATIC, BY_HAND, DUCKDB, JOIN, MATERIALISED, TREE
 from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
 
 LARGE_SHARE = 0.2  # of a job's CPU time
@@ -501,6 +502,10 @@ def _of_aggregation(place: dict, where: str):
     for bound, shapes in ((1.4, KEY_SHAPES), (1.25, MOST_GROUPS_SHAPES)):
         for shape in shapes:
             yield NearTheBest(f"{text}, keys {keys_text(shape)}", "operators", {**place, **shape}, bound)
+    for groups, of_shm in zip(DUCKDB_GROUPS, (0.7, 1.3, 0.55, 0.5)):
+        bound = of_shm if place["transport"] == "shm" else round(of_shm + 0.15, 2)
+        what = f"aggregation, {where}, {groups:,} groups: CPU per row against DuckDB"
+        yield Beside(what, "operators", VALUE, AUTOMATIC, DUCKDB, {**place, "keys": "uniform", "groups": groups}, bound)
     few, many = ({**place, "keys": "uniform", "groups": groups} for groups in (GROUPS[0], GROUPS[-1]))
     for contestant, bound in ((AUTOMATIC, 8), (TREE, None)):
         what = f"Fig. 8b, {where}: time at 4 M groups over that at 16, {'ours' if bound else 'Dist. AGG'}"
@@ -513,6 +518,8 @@ def _of_join(place: dict, where: str):
         of_hand = 1.5 if place["transport"] == "shm" else 1.9
         yield Beside(f"{text} one thread by hand without a shuffle", "operators", VALUE, JOIN, BY_HAND, at, of_hand)
         yield Beside(f"{text} rows received first (GHJ)", "operators", VALUE, JOIN, MATERIALISED, at, 0.95)
+        yield Beside(f"{text} DuckDB", "operators", VALUE, JOIN, DUCKDB, at, 0.4)
+        yield Beside(f"{text} Arrow", "operators", VALUE, JOIN, ARROW, at, 0.3)
 
 
 def _of_python():

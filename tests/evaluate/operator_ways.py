@@ -1,9 +1,10 @@
-"""Operators over shuffles: what `faro-lab bench operators` measures."""
+"""Operators over shuffles: what `faro-lab bench operators` measures, and the same rows grouped and joined by DuckDB and Arrow."""
 
 import json
 
 from contestant import Contestant, Result
-from programs import FARO_LAB, Command
+from peer_rounds import printed
+from programs import FARO_LAB, PYARROW, ROOT, Command, not_built, run
 
 
 class OperatorWays(Contestant):
@@ -58,6 +59,38 @@ class JoinWays(OperatorWays):
         return ["--joins", "--ratios", parameters["ratio"]]
 
 
+class OtherOperators(Contestant):
+    """DuckDB or Arrow, in one process. It has no transport, and stands beside each of ours."""
+
+    expected_seconds = 6
+    PROGRAM = ROOT / "tests/evaluate/peers/operators.py"
+
+    def __init__(self, name: str, label: str, product: str, transports: tuple[str, ...]):
+        super().__init__(name, label)
+        self.product = product
+        self.transports = transports
+
+    def missing(self) -> str | None:
+        return not_built(self.product, PYARROW)
+
+    def version(self) -> str:
+        return run(Command([PYARROW, "-c", f"import {self.product}; print({self.product}.__version__)"]), 20).strip()
+
+    def command(self, workload: str, parameters: dict) -> Command:
+        by = "duckdb" if self.product == "duckdb" else "arrow"
+        if parameters["part"] == "aggregation":
+            what = ["groups", "--groups", parameters["groups"]]
+        else:
+            what = ["join", "--ratio", parameters["ratio"]]
+        return Command([PYARROW, "-B", self.PROGRAM, by, *what, "--rows", parameters["rows"]])
+
+    def results(self, workload: str, parameters: dict, output: str) -> list[tuple[dict, Result]]:
+        report = printed(output)
+        values = {name: report[name] for name in ("seconds", "cpu_seconds", "cpu_ns_per_row")}
+        result = Result(values, report["verified"], report["count"], f"{report['checksum']:x}")
+        return [({**parameters, "transport": transport}, result) for transport in self.transports]
+
+
 def contestant_of(prefix: str, way: str) -> str:
     return f"{prefix}-{way.replace(' ', '-')}"
 
@@ -65,5 +98,6 @@ def contestant_of(prefix: str, way: str) -> str:
 LABELS = {contestant_of(ways.prefix, name): text for ways in (AggregationWays, JoinWays) for name, text in ways.ways.items()}
 AUTOMATIC, TREE = "aggregation-automatic", "aggregation-tree"
 JOIN, MATERIALISED, BY_HAND = "join-radix-join", "join-materialised", "join-by-hand"
+DUCKDB, ARROW = "duckdb", "arrow"
 # What the automatic table is compared with.
 CHOICES = tuple(contestant_of(AggregationWays.prefix, name) for name in AggregationWays.ways if name != "automatic")

@@ -4,8 +4,8 @@ Galakatos, Kraska and Zamanian (VLDB 2016)."""
 from best_choice import VALUE, beside_best, keys_text, places
 from goals import GOALS
 from labels import label, number
-from measurement import Measurements
-from operator_ways import AUTOMATIC, BY_HAND, CHOICES, JOIN, MATERIALISED, TREE
+from measurement import Comparison, Measurements
+from operator_ways import ARROW, AUTOMATIC, BY_HAND, CHOICES, DUCKDB, JOIN, MATERIALISED
 
 NAME = "operators"
 
@@ -33,7 +33,7 @@ AGGREGATION = (
     "Fig. 8b: CPU ns per row, medians, and what the automatic table takes in times of the best other choice. The paper plots the time of its own "
     "and of Dist. AGG, which is the tree here."
 )
-AGGREGATION_HEAD = ["processes, workers, over", "keys", "groups", *(label(one) for one in (AUTOMATIC, *CHOICES)), "of the best"]
+AGGREGATION_HEAD = ["processes, workers, over", "keys", "groups", *(label(one) for one in (AUTOMATIC, *CHOICES)), "of the best", label(DUCKDB), "of DuckDB"]
 
 
 def aggregation(ms: Measurements) -> list[list[str]]:
@@ -41,14 +41,15 @@ def aggregation(ms: Measurements) -> list[list[str]]:
     rows = []
     for at in places(ms):
         found = beside_best(ms, **at)
-        best = f"{number(found.times.ratio)} ({number(found.times.least)} to {number(found.times.most)})" if found else "–"
+        best = _times(found and found.times)
         costs = [_median(ms, one, at) for one in (AUTOMATIC, *CHOICES)]
-        rows.append([_where(at), keys_text(at), f"{at['groups']:,}", *costs, best])
+        rows.append([_where(at), keys_text(at), f"{at['groups']:,}", *costs, best, _median(ms, DUCKDB, at), _times(ms.compare(VALUE, DUCKDB, AUTOMATIC, **at))])
     return rows
 
 
 JOIN_TEXT = "Joins: CPU ns per row of either side, medians, and the radix join in times of the others. The paper's RRJ is the radix join, its GHJ the second one."
-JOIN_HEAD = ["processes, workers, over", "build : probe", *(label(one) for one in (JOIN, MATERIALISED, BY_HAND)), "of received first", "of by hand"]
+_JOINS = (JOIN, MATERIALISED, BY_HAND, DUCKDB, ARROW)
+JOIN_HEAD = ["processes, workers, over", "build : probe", *(label(one) for one in _JOINS), *(f"of {name}" for name in ("received first", "by hand", "DuckDB", "Arrow"))]
 
 
 def joins(ms: Measurements) -> list[list[str]]:
@@ -56,14 +57,17 @@ def joins(ms: Measurements) -> list[list[str]]:
     for at in ms.places("processes", "workers", "transport", "ratio"):
         if not ms.of(JOIN, **at):
             continue
-        times = [ms.compare(VALUE, other, JOIN, **at) for other in (MATERIALISED, BY_HAND)]
-        texts = [f"{number(one.ratio)} ({number(one.least)} to {number(one.most)})" if one else "–" for one in times]
-        rows.append([_where(at), f"1 : {at['ratio']}", *(_median(ms, one, at) for one in (JOIN, MATERIALISED, BY_HAND)), *texts])
+        times = [_times(ms.compare(VALUE, other, JOIN, **at)) for other in _JOINS[1:]]
+        rows.append([_where(at), f"1 : {at['ratio']}", *(_median(ms, one, at) for one in _JOINS), *times])
     return rows
 
 
 def _where(at: dict) -> str:
     return f"{at['processes']} × {at['workers']}, {at['transport']}"
+
+
+def _times(found: Comparison | None) -> str:
+    return f"{number(found.ratio)} ({number(found.least)} to {number(found.most)})" if found else "–"
 
 
 def _median(ms: Measurements, contestant: str, at: dict) -> str:

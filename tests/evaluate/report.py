@@ -132,9 +132,9 @@ def _experiment(experiment: dict, measurements: Measurements, picture: str) -> s
         parts.append(f"<p>{escape(multiplexer.NOT_SHOWN)}</p>")
     if experiment["name"] == operators.NAME and measurements.all:
         parts += [_table(operators.HEAD, operators.figures(measurements)), f"<p>{escape(operators.AGGREGATION)}</p>"]
-        parts.append(_table(operators.AGGREGATION_HEAD, operators.aggregation(measurements), range(2, 12)))
+        parts.append(_table(operators.AGGREGATION_HEAD, operators.aggregation(measurements), range(2, 14)))
         parts.append(f"<p>{escape(operators.JOIN_TEXT)}</p>")
-        parts.append(_table(operators.JOIN_HEAD, operators.joins(measurements), range(2, 7)))
+        parts.append(_table(operators.JOIN_HEAD, operators.joins(measurements), range(2, 11)))
         parts.append(f"<p>{escape(operators.NOT_SHOWN)}</p>")
     if experiment["left_out"]:
         missing = "; ".join(f"{label(name)}: {reason}" for name, reason in experiment["left_out"].items())
