@@ -19,6 +19,7 @@ import contest
 import findings
 import guest
 import in_turn
+import join_costs
 import multiplexer
 import operators
 import programs
@@ -466,6 +467,26 @@ class Operators(unittest.TestCase):
             (_, result), _ = CONTESTANTS[name].results("operators", place, programs.run(command, 60))
             self.assertTrue(result.verified)
             self.assertEqual(result.count, 3000 if "ratio" in place else 291)
+
+    def test_figure_7_is_the_papers_model_with_the_costs_of_a_byte_as_measured(self):
+        place = {"part": "cost", "row_bytes": 8}
+        ms = [measured("copied-tuples", 0, {**place, "count": 1}, bytes_per_second=1e9)]
+        ms.append(measured("shm", 0, {**place, "processes": 4}, bytes_per_second_per_node=1.25e8))
+        found = join_costs.costs(Measurements(ms), 8, "shm")
+        self.assertEqual(found, (0.5, 1.0))  # 1 ns to copy a byte; 2 ns to repartition it, of which 1 is a copy
+        self.assertEqual((found.hash_join(), found.radix_join()), (3.0, 1.0))
+        self.assertAlmostEqual(found.reduced(0.5), 0.5 + 0.6 * 3.0)
+        self.assertEqual(found.reduced(1.0), 3.5)
+        self.assertAlmostEqual(found.reduced(found.crossing()), found.hash_join())
+        (row,) = join_costs.figures(Measurements(ms), ("shm", "tcp"))
+        self.assertEqual((row[:5], len(row)), (["8", "shm", "0.500", "1.00", "3.00"], len(join_costs.HEAD)))
+        fast = join_costs.costs(Measurements([ms[0], measured("shm", 0, {**place, "processes": 4}, bytes_per_second_per_node=1e9)]), 8, "shm")
+        self.assertEqual(fast.network, 0)
+
+    def test_reads_how_fast_tuples_are_copied(self):
+        place = {"part": "cost", "row_bytes": 8, "count": 100}
+        output = json.dumps({"rounds": [{"seconds": 2.0, "cpu_seconds": 1.0, "count": 100, "verified": True}]})
+        self.assertEqual(CONTESTANTS["copied-tuples"].read("tuples", place, output).values["bytes_per_second"], 400)
 
     def test_each_goal_stands_beside_what_the_paper_found(self):
         rows = operators.figures(Measurements([]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from aeron import Aeron
 from contestant import Contestant
-from copying import Copying
+from copying import TUPLES, Copying, Tuples
 from delivery import DeliveryWays, Plan, RingMemory, Skew
 from faro import Faro, GroupWays, RowWays
 from faro_java import FaroJava
@@ -62,6 +62,7 @@ CONTESTANTS: dict[str, Contestant] = {
         Ucx("ucx-shm", "UCX put over shared memory", "posix,self"),
         Ucx("ucx-tcp", "UCX put over TCP", "tcp"),
         Copying("memcpy", "memcpy in one process"),
+        Tuples(TUPLES, "tuples copied in memory"),
         Queries("sql", "the SQL engine over Faro and over tuned NIO sockets"),
         Flink("netty", "Flink over Netty"),
         Flink("shm", "Flink over Faro, shared memory"),
@@ -380,6 +381,7 @@ GROUPS_BY_SHAPE = (16_000, 300_000, 4_000_000)  # where keys are not drawn evenl
 JOIN_RATIOS = (1, 4)  # probe rows for each build row
 OPERATOR_SHAPES = ((4, 1), (4, 2))  # the first on one processor, the second on all
 DUCKDB_GROUPS = (16, 100_000, 1_000_000, 4_000_000)  # where DuckDB stands beside it
+TUPLE_WIDTHS = (8, 32, 128)  # bytes, of which the cost is measured
 KEY_SHAPES = ({"keys": "zipf", "exponent": 1.0}, {"keys": "sorted"}, {"keys": "changing"})
 MOST_GROUPS_SHAPES = ({"keys": "frequent"}, {"keys": "zipf", "exponent": 1.2})  # of 4 M groups
 
@@ -400,9 +402,15 @@ def _operators(quick: bool) -> Experiment:
         of_others = _points((DUCKDB,), *({**aggregation, "keys": "uniform", "groups": count} for count in (DUCKDB_GROUPS[:1] if quick else DUCKDB_GROUPS)))
         of_others += _points((DUCKDB, ARROW), *joins)
         points += _of(of_others, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+    volume = 4_000_000 if quick else 256_000_000  # bytes
+    for row_bytes in TUPLE_WIDTHS[:1] if quick else TUPLE_WIDTHS:
+        width = {"part": "cost", "row_bytes": row_bytes}
+        points += _of(_points((TUPLES,), {**width, "count": volume // row_bytes}), workload="tuples")
+        sent = {**width, "processes": 4, "pattern": "repartition", "rows": volume // row_bytes // 16}
+        points += _of(_points(FARO, sent), workload="receive")
     return Experiment(
-        "operators", "operators", points, laps=7, time_limit_s=300,
-        title="Aggregation and join over shuffles (Fig. 8 of The End of Slow Networks)",
+        "operators", "operators", points, laps=7, pinned=True, time_limit_s=300,
+        title="Aggregation and join over shuffles (Fig. 7 and 8 of The End of Slow Networks)",
         method="Rows of 4 + 4 bytes, key and value. Aggregation: 4 M rows of all workers, a sum by key, by the number of groups of which keys "
         "are drawn; a table chosen by itself beside fixed ones, none, and a tree (Dist. AGG), in which each worker aggregates all its rows by hand, "
         "and then pairs of workers merge their groups. Keys are drawn evenly; by Zipf's law; sorted, as each worker of a sorted table reads them; changing, "

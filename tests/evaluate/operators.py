@@ -2,6 +2,7 @@
 Galakatos, Kraska and Zamanian (VLDB 2016)."""
 
 from best_choice import VALUE, beside_best, keys_text, places
+from experiments import FARO as TRANSPORTS
 from goals import GOALS
 from labels import label, number
 from measurement import Comparison, Measurements

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 
 import findings
+import join_costs
 import multiplexer
 import operators
 import plots
@@ -135,6 +136,8 @@ def _experiment(experiment: dict, measurements: Measurements, picture: str) -> s
         parts.append(_table(operators.AGGREGATION_HEAD, operators.aggregation(measurements), range(2, 14)))
         parts.append(f"<p>{escape(operators.JOIN_TEXT)}</p>")
         parts.append(_table(operators.JOIN_HEAD, operators.joins(measurements), range(2, 11)))
+        parts.append(f"<p>{escape(join_costs.TEXT)}</p>")
+        parts.append(_table(join_costs.HEAD, join_costs.figures(measurements, operators.TRANSPORTS), range(2, 11)))
         parts.append(f"<p>{escape(operators.NOT_SHOWN)}</p>")
     if experiment["left_out"]:
         missing = "; ".join(f"{label(name)}: {reason}" for name, reason in experiment["left_out"].items())
