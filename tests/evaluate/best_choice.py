@@ -40,7 +40,7 @@ _OF_A_PLACE = ("processes", "workers", "transport", "keys", "exponent", "groups"
 def places(ms: Measurements) -> list[dict]:
     """Each at which the automatic table was measured, by shape of the cluster, transport, keys and number of groups."""
     found = {}
-    for one in ms.of(AUTOMATIC):
+    for one in ms.of(AUTOMATIC, part="aggregation"):
         at = {name: one.parameters[name] for name in _OF_A_PLACE if name in one.parameters}
         found[tuple(at.items())] = at
     return sorted(found.values(), key=_order)

@@ -381,6 +381,9 @@ GROUPS_BY_SHAPE = (16_000, 300_000, 4_000_000)  # where keys are not drawn evenl
 JOIN_RATIOS = (1, 4)  # probe rows for each build row
 OPERATOR_SHAPES = ((4, 1), (4, 2))  # the first on one processor, the second on all
 DUCKDB_GROUPS = (16, 100_000, 1_000_000, 4_000_000)  # where DuckDB stands beside it
+# An eighth of what the groups of 16 M rows (10 M states of 16 bytes), or as many build rows of 8 bytes, take at each of 4 nodes.
+MIB = 1024 * KIB
+AN_EIGHTH = {"aggregation": {"operator_bytes": 4 * MIB, "overflow_bytes": MIB}, "join": {"operator_bytes": 3 * MIB, "overflow_bytes": MIB}}
 TUPLE_WIDTHS = (8, 32, 128)  # bytes, of which the cost is measured
 KEY_SHAPES = ({"keys": "zipf", "exponent": 1.0}, {"keys": "sorted"}, {"keys": "changing"})
 MOST_GROUPS_SHAPES = ({"keys": "frequent"}, {"keys": "zipf", "exponent": 1.2})  # of 4 M groups
@@ -402,6 +405,11 @@ def _operators(quick: bool) -> Experiment:
         of_others = _points((DUCKDB,), *({**aggregation, "keys": "uniform", "groups": count} for count in (DUCKDB_GROUPS[:1] if quick else DUCKDB_GROUPS)))
         of_others += _points((DUCKDB, ARROW), *joins)
         points += _of(of_others, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+    many = {"processes": 4, "workers": 1, "transport": "shm", "rows": 50_000 if quick else 16_000_000}
+    for part, limit in AN_EIGHTH.items():
+        what = {"keys": "uniform", "groups": 16_000_000} if part == "aggregation" else {"ratio": 1}
+        places = [{"part": f"memory of the {part}", **many, **what, "memory": memory} for memory in ("all", "an eighth")]
+        points += _points((f"{part}-ways",), places[0], {**places[1], **limit})
     volume = 4_000_000 if quick else 256_000_000  # bytes
     for row_bytes in TUPLE_WIDTHS[:1] if quick else TUPLE_WIDTHS:
         width = {"part": "cost", "row_bytes": row_bytes}
@@ -418,7 +426,8 @@ def _operators(quick: bool) -> Experiment:
         "Join: 4 M build rows, each with a key of its own, and as many or four times as many probe rows; beside all rows received first and then partitioned "
         "and joined by hand, and beside one thread that has all rows, joins them by the same code, and sends nothing. All of a point run in turns over one session, each once to warm "
         "up. Beside them DuckDB and Arrow, the same rows in their own columns in the memory of one process, with as many threads as it may use processors: the CPU "
-        "time is that of the process. 4 processes of a worker each share one processor, of two workers each they have all. Count and checksum of groups and of pairs are verified.",
+        "time is that of the process. Memory: the same of 16 M rows, with and without a limit of an eighth of what groups or build rows take, overflow's included; what has no room goes to "
+        "a file in the page cache. 4 processes of a worker each share one processor, of two workers each they have all. Count and checksum of groups and of pairs are verified.",
     )  # fmt: skip
 
 

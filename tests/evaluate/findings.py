@@ -261,7 +261,7 @@ def _operators(ms: Measurements):
     yield losses(of_best, "the best choice for each, by CPU time")
     for at in ms.places("processes", "workers", "transport", "ratio"):
         where = f" ({shape(at)}, {at['transport']}, 1 : {at['ratio']})"
-        yield against(ms, VALUE, "CPU time", JOIN, (MATERIALISED, BY_HAND, DUCKDB, ARROW), where, **at)
+        yield against(ms, VALUE, "CPU time", JOIN, (MATERIALISED, BY_HAND, DUCKDB, ARROW), where, part="join", **at)
 
 
 def _python(ms: Measurements):

@@ -489,6 +489,10 @@ def _of_lanes_to_nodes():
 
 
 def _of_operators():
+    for part, contestant in (("aggregation", AUTOMATIC), ("join", JOIN)):
+        all_, eighth = ({"part": f"memory of the {part}", "memory": memory} for memory in ("all", "an eighth"))
+        what = f"{'radix join' if part == 'join' else part}, 4 × 1, shm, memory limited to an eighth, overflow's included: CPU in times of the unlimited"
+        yield Growth(what, "operators", VALUE, contestant, all_, eighth, 2)
     for processes, workers in OPERATOR_SHAPES:
         for transport in TRANSPORTS:
             place = {"processes": processes, "workers": workers, "transport": transport}

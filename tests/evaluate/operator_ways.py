@@ -19,6 +19,9 @@ class OperatorWays(Contestant):
     def command(self, workload: str, parameters: dict) -> Command:
         words = [FARO_LAB, "bench", "operators", "--rows", parameters["rows"], "--transport", parameters["transport"]]
         words += ["--processes", parameters["processes"], "--workers", parameters["workers"], *self.flags(parameters)]
+        if "operator_bytes" in parameters:
+            for setting in ("operator", "overflow"):
+                words += ["--set", f"{setting}.memory_bytes={parameters[f'{setting}_bytes']}"]
         return Command([*words, "--repetitions", 1, "--json"])
 
     def flags(self, parameters: dict) -> list:

@@ -56,6 +56,7 @@ JOIN_HEAD = ["processes, workers, over", "build : probe", *(label(one) for one i
 def joins(ms: Measurements) -> list[list[str]]:
     rows = []
     for at in ms.places("processes", "workers", "transport", "ratio"):
+        at["part"] = "join"
         if not ms.of(JOIN, **at):
             continue
         times = [_times(ms.compare(VALUE, other, JOIN, **at)) for other in _JOINS[1:]]

@@ -217,7 +217,7 @@ def _groups_by_width(everything: Measurements):
 
 def _operators(everything: Measurements):
     """Fig. 8b: by groups, a column for each shape of the cluster and transport; below it joins, by probe rows for each build row."""
-    evenly = Measurements([one for one in everything.all if one.parameters.get("keys") == "uniform"])
+    evenly = Measurements([one for one in everything.all if one.parameters["part"] == "aggregation" and one.parameters["keys"] == "uniform"])
     joins = Measurements([one for one in everything.all if one.parameters["part"] == "join"])
     names = ("processes", "workers", "transport")
     columns = {f"{shape(at)}, {at['transport']}": at for at in everything.places(*names) if any(one.parameters.items() >= at.items() for one in everything.all)}
