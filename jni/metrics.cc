@@ -79,6 +79,22 @@ struct Counters<faro_link_metrics> {
 };
 
 template <>
+struct Counters<faro_operator_metrics> {
+  using Metrics = faro_operator_metrics;
+  static constexpr std::array kAll{FARO_COUNTER(rows_in),
+                                   FARO_COUNTER(rows_out),
+                                   FARO_COUNTER(states_sent),
+                                   FARO_COUNTER(rows_arrived),
+                                   FARO_COUNTER(partitions_spilled),
+                                   FARO_COUNTER(spilled_bytes),
+                                   FARO_COUNTER(partitions_split),
+                                   FARO_COUNTER(passes),
+                                   FARO_COUNTER(table_states),
+                                   FARO_COUNTER(held_bytes),
+                                   FARO_COUNTER(peak_bytes)};
+};
+
+template <>
 struct Counters<faro_shuffle_metrics> {
   using Metrics = faro_shuffle_metrics;
   static constexpr std::array kAll{FARO_COUNTER(blocked_on_room), FARO_COUNTER(blocked_on_room_ns),
@@ -132,6 +148,8 @@ static_assert(sizeof(faro_worker_metrics) ==
 static_assert(sizeof(faro_ring_traffic) == kCountersBytes<faro_ring_traffic>);
 static_assert(sizeof(faro_link_metrics) ==
               offsetof(faro_link_metrics, posts) + kCountersBytes<faro_link_metrics>);
+static_assert(sizeof(faro_operator_metrics) ==
+              offsetof(faro_operator_metrics, rows_in) + kCountersBytes<faro_operator_metrics>);
 static_assert(sizeof(faro_sent_metrics) == sizeof(uint64_t) + kCountersBytes<faro_sent_metrics>);
 static_assert(sizeof(faro_received_metrics) ==
               sizeof(uint64_t) + kCountersBytes<faro_received_metrics>);
@@ -204,6 +222,7 @@ jbyteArray names(JNIEnv* env, jclass) {
   append_names<faro_ring_traffic>(text, "link");
   append_names<faro_link_metrics>(text, "link");
   append_names<faro_ring_traffic>(text, "lane");
+  append_names<faro_operator_metrics>(text, "operator");
   append_names<faro_shuffle_metrics>(text, "shuffle");
   append_names<faro_sent_metrics>(text, "sent");
   append_names<faro_received_metrics>(text, "received");
@@ -234,7 +253,21 @@ void append_lane(void* to, const faro_lane_metrics* lane) {
   ++count;
 }
 
-// What faro/c.h has answered. Workers, links and lanes: how many there are, and each of them; then
+// An operator: worker, kind, query, stage and counters; all of a kind: worker, kind and counters.
+void append_operator(void* to, const faro_operator_metrics* told) {
+  auto* const both = static_cast<std::array<ToldOfEach, 2>*>(to);
+  auto& [all, count] = both->at(told->is_total);
+  all.values.insert(all.values.end(), {told->worker, told->kind});
+  if (told->is_total == 0) {
+    all.values.insert(all.values.end(), {static_cast<jlong>(told->query.counter),
+                                         static_cast<jlong>(told->query.incarnation),
+                                         told->query.issuer, told->stage});
+  }
+  append_values(all.values, *told);
+  ++count;
+}
+
+// What faro/c.h has answered. Workers, links, lanes, operators, and all of a kind: how many there are, and each of them; then
 // the session's counters. A worker has its number and counters; a link its node, 1 if it is
 // connected, and counters, and as text its transport; a lane sender, receiver and counters.
 jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
@@ -259,6 +292,9 @@ jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   }
   session.links.append_to(all);
   session.lanes.append_to(all);
+  std::array<ToldOfEach, 2> operators;
+  (void)faro_session_read_operators(state->handle.get(), append_operator, &operators);
+  for (const ToldOfEach& each : operators) each.append_to(all);
   append_values(all.values, metrics);
   return told(env, all);
 }

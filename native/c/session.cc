@@ -61,7 +61,9 @@ Result<faro_session*> handle_of(Result<std::unique_ptr<Session>> session) {
 static_assert(sizeof(faro::LaneMetrics) == 2 * sizeof(uint32_t) + sizeof(faro_ring_traffic));
 static_assert(sizeof(faro::LinkMetrics) - 2 * sizeof(uint64_t) - sizeof(std::string) ==
               sizeof(faro_link_metrics) - offsetof(faro_link_metrics, traffic));
-static_assert(sizeof(faro::SessionMetrics) - 4 * sizeof(std::vector<faro::LaneMetrics>) ==
+static_assert(sizeof(faro::OperatorCounts) ==
+              sizeof(faro_operator_metrics) - offsetof(faro_operator_metrics, rows_in));
+static_assert(sizeof(faro::SessionMetrics) - 6 * sizeof(std::vector<faro::LaneMetrics>) ==
               sizeof(faro_session_metrics) - kLeastSize);
 
 faro_link_metrics told_of(const faro::LinkMetrics& link) {
@@ -85,6 +87,38 @@ faro_link_metrics told_of(const faro::LinkMetrics& link) {
 faro_lane_metrics told_of(const faro::LaneMetrics& lane) {
   return {sizeof(faro_lane_metrics), FARO_ABI_VERSION, lane.sender, lane.receiver,
           traffic_of(lane)};
+}
+
+faro_operator_metrics told_of(const faro::OperatorCounts& counts, uint32_t worker,
+                              faro::OperatorKind kind) {
+  return {sizeof(faro_operator_metrics),
+          FARO_ABI_VERSION,
+          {},
+          0,
+          worker,
+          static_cast<uint32_t>(kind),
+          1,
+          counts.rows_in,
+          counts.rows_out,
+          counts.states_sent,
+          counts.rows_arrived,
+          counts.partitions_spilled,
+          counts.spilled_bytes,
+          counts.partitions_split,
+          counts.passes,
+          counts.table_states,
+          counts.held_bytes,
+          counts.peak_bytes};
+}
+faro_operator_metrics told_of(const faro::OperatorTotals& all) {
+  return told_of(all, all.worker, all.kind);
+}
+faro_operator_metrics told_of(const faro::OperatorMetrics& one) {
+  faro_operator_metrics told = told_of(one, one.worker, one.kind);
+  told.query = query_of(one.query);
+  told.stage = one.stage;
+  told.is_total = 0;
+  return told;
 }
 
 template <typename Metrics, typename Tell>
@@ -360,6 +394,18 @@ faro_code faro_session_read_metrics(const faro_session* session, faro_session_me
     fill(*metrics, told);
     tell_each(now.links, tell_link, context);
     tell_each(now.lanes, tell_lane, context);
+    return Status::Ok();
+  });
+}
+
+faro_code faro_session_read_operators(const faro_session* session, faro_tell_operator tell_operator,
+                                      void* context) {
+  return coded([&]() -> Status {
+    FARO_RETURN_IF_ERROR(need(session, "session"));
+    FARO_RETURN_IF_ERROR(need(tell_operator, "tell"));
+    const faro::SessionMetrics now = session->session->metrics();
+    tell_each(now.operators, tell_operator, context);
+    tell_each(now.operator_totals, tell_operator, context);
     return Status::Ok();
   });
 }

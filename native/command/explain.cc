@@ -12,6 +12,8 @@
 #include "command/node_ring_keepers.h"
 #include "command/text.h"
 #include "command/wait_text.h"
+#include "counters/descriptions.h"
+#include "faro/metrics.h"
 
 namespace faro::command {
 namespace {
@@ -294,6 +296,12 @@ void explain_in(const Cluster& cluster, const QueryId& id, ExplainedQuery& out) 
                              seconds_text(static_cast<double>(peer.counters.mending_ns) / 1e9))];
     }
     for (const WorkerView& worker : now.workers) {
+      for (const OperatorView& each : worker.operators) {
+        if (each.query != id) continue;
+        out.operators.push_back({number, worker.number, static_cast<uint32_t>(each.stage),
+                                 static_cast<OperatorKind>(each.kind) == OperatorKind::join,
+                                 each.counters});
+      }
       bool waits = false;
       for (const WaitView& wait : worker.waits) {
         if (wait.query != id) continue;
@@ -315,6 +323,29 @@ void explain_in(const Cluster& cluster, const QueryId& id, ExplainedQuery& out) 
   for (const auto& [text, waiting] : ends) out.causes.push_back({text, waiting});
   std::stable_sort(out.causes.begin(), out.causes.end(),
                    [](const Cause& a, const Cause& b) { return a.waiting > b.waiting; });
+}
+
+/// "4,096 rows in, 16 groups out".
+std::string done_text(const ExplainedOperator& one) {
+  const OperatorValues& done = one.counters;
+  std::string text = fmt::format("{} in, {} out", counted(done.rows_in, "row"),
+                                 counted(done.rows_out, one.is_join ? "pair" : "group"));
+  if (!one.is_join && done.states_sent > 0) {
+    text += fmt::format(", {:.1f} rows per state sent, {}",
+                        static_cast<double>(done.rows_in) / static_cast<double>(done.states_sent),
+                        done.table_states == 0
+                            ? "rows pass the table"
+                            : fmt::format("a table of {} states", grouped(done.table_states)));
+  }
+  text += fmt::format("; holds {}, {} at most", bytes_text(done.held_bytes),
+                      bytes_text(done.peak_bytes));
+  if (done.partitions_spilled > 0) {
+    text += fmt::format("; spilled {}, {}", counted(done.partitions_spilled, "partition"),
+                        bytes_text(done.spilled_bytes));
+  }
+  if (done.passes > 0)
+    text += fmt::format("; {} over probe rows once more", counted(done.passes, "pass"));
+  return text;
 }
 
 std::vector<Cluster> clusters_of(const std::vector<NodeChange>& nodes) {
@@ -362,6 +393,10 @@ std::string explain_text(const std::vector<ExplainedQuery>& queries) {
                           wait.pid, seconds_text(wait.seconds), wait.what);
     }
     if (query.waits.empty()) text += "  no worker of this host waits for anything of it\n";
+    for (const ExplainedOperator& one : query.operators) {
+      text += fmt::format("  {} at worker {}, stage {}: {}\n", one.is_join ? "join" : "aggregation",
+                          one.worker, one.stage, done_text(one));
+    }
     for (const Cause& cause : query.causes) {
       text += cause.waiting == 0
                   ? fmt::format("  → {}\n", cause.text)
@@ -378,15 +413,25 @@ Json explain_json(const std::vector<ExplainedQuery>& queries) {
   Json json;
   json["queries"] = Json::array();
   for (const ExplainedQuery& query : queries) {
-    Json one = {{"cluster", query.cluster}, {"query", query.query},   {"seconds", query.seconds},
-                {"nodes", query.nodes},     {"failed", query.failed}, {"waits", Json::array()},
-                {"causes", Json::array()}};
+    Json one = {{"cluster", query.cluster},   {"query", query.query},   {"seconds", query.seconds},
+                {"nodes", query.nodes},       {"failed", query.failed}, {"waits", Json::array()},
+                {"operators", Json::array()}, {"causes", Json::array()}};
     for (const ExplainedWait& wait : query.waits) {
       one["waits"].push_back({{"node", wait.node},
                               {"pid", wait.pid},
                               {"worker", wait.worker},
                               {"seconds", wait.seconds},
                               {"for", wait.what}});
+    }
+    for (const ExplainedOperator& each : query.operators) {
+      Json of_operator = {{"node", each.node},
+                          {"worker", each.worker},
+                          {"stage", each.stage},
+                          {"kind", each.is_join ? "join" : "aggregation"}};
+      for_each_counter(
+          Scope::an_operator, each.counters,
+          [&](const Description& row, uint64_t value) { of_operator[row.name.data()] = value; });
+      one["operators"].push_back(std::move(of_operator));
     }
     for (const Cause& cause : query.causes)
       one["causes"].push_back({{"text", cause.text}, {"waiting", cause.waiting}});

@@ -17,6 +17,13 @@ struct ExplainedWait {
   std::string what;  ///< "room towards worker 3, stage 0 of query 0:1"
 };
 
+/// An operator of a query: what it has done until now.
+struct ExplainedOperator {
+  uint32_t node = 0, worker = 0, stage = 0;
+  bool is_join = false;
+  counters::OperatorValues counters;
+};
+
 /// A worker, node or cycle that others wait for and that does not wait for anything else.
 struct Cause {
   std::string text;
@@ -30,7 +37,8 @@ struct ExplainedQuery {
   std::vector<uint32_t> nodes;  ///< of this host that know it
   bool failed = false;
   std::vector<ExplainedWait> waits;
-  std::vector<Cause> causes;  ///< the one that most wait for first
+  std::vector<ExplainedOperator> operators;  ///< of this host, by node, worker and stage
+  std::vector<Cause> causes;                 ///< the one that most wait for first
 };
 
 /// Explains every query that the nodes know, or only this one ("0:1"). `nodes` has two snapshots of each node, which

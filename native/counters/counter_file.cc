@@ -43,6 +43,8 @@ std::array<SectionPlace, kSections> places_of(const Shape& shape) {
     set(Section::readers, workers);
     set(Section::untaken, kUntakenSlots);
   }
+  set(Section::operators, size_t{workers} * kOperatorSlots);
+  set(Section::operator_totals, size_t{workers} * kOperatorKinds);
   uint64_t offset = sizeof(Header);
   for (SectionPlace& place : places) {
     place.offset = offset;

@@ -11,6 +11,7 @@
 #include "counters/counter_memory.h"
 #include "counters/folder.h"
 #include "counters/layout.h"
+#include "counters/operator_slots.h"
 #include "faro/status.h"
 
 namespace faro::counters {
@@ -85,6 +86,12 @@ class CounterFile {
   }
   Sequenced<QueryState>& query(uint32_t slot) noexcept {
     return *at<Sequenced<QueryState>>(Section::queries, slot);
+  }
+  /// The operators of a worker.
+  OperatorSlots operators(uint32_t local) noexcept {
+    return OperatorSlots(
+        {at<OperatorRecord>(Section::operators, local * kOperatorSlots), kOperatorSlots},
+        {at<OperatorCounters>(Section::operator_totals, local * kOperatorKinds), kOperatorKinds});
   }
   // Where lanes end at nodes:
   NodeEndCounters& node_end() noexcept { return *at<NodeEndCounters>(Section::node_end, 0); }

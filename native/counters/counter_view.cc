@@ -153,6 +153,8 @@ Status CounterView::check() {
           uint64_t{header().local_worker_count} * receiving_ends() * header().rings_per_lane ||
       uint64_t{header().sections[static_cast<uint32_t>(Section::awaited)].stride_bytes} * 8 <
           header().worker_count ||
+      count(Section::operators) != uint64_t{header().local_worker_count} * kOperatorSlots ||
+      count(Section::operator_totals) != uint64_t{header().local_worker_count} * kOperatorKinds ||
       !has_node_end_or_none()) {
     return bad("its sections do not fit its cluster");
   }
@@ -188,7 +190,23 @@ WorkerView CounterView::read_worker(uint32_t local, uint64_t now) const {
     if (wait.kind == WaitKind::none) break;
     worker.waits.push_back(std::move(wait));
   }
+  read_operators(local, worker);
   return worker;
+}
+
+// A record that is another operator's by now has another number.
+void CounterView::read_operators(uint32_t local, WorkerView& worker) const {
+  for (uint32_t slot = 0; slot < kOperatorSlots; ++slot) {
+    const uint32_t index = local * kOperatorSlots + slot;
+    OperatorView one;
+    one.counters = at<OperatorRecord>(Section::operators, index).load(one);
+    const bool is_whole = load(Section::operators, index, static_cast<OperatorState&>(one));
+    if (is_whole && one.kind != 0 && one.kind <= kOperatorKinds) worker.operators.push_back(one);
+  }
+  for (uint32_t kind = 0; kind < kOperatorKinds; ++kind) {
+    worker.operator_totals[kind] = values_of<OperatorValues>(
+        at<OperatorCounters>(Section::operator_totals, local * kOperatorKinds + kind));
+  }
 }
 
 std::vector<IncomingLane::Held> CounterView::read_held(uint32_t first) const {
@@ -218,7 +236,7 @@ NodeView CounterView::read() {
   SparseLines fresh = make_lines(memory_.size());
   const bool whole = fresh != nullptr && copy_file(fresh.get(), 0, memory_.size()) &&
                      copy_again(Section::waits) && copy_again(Section::queries) &&
-                     copy_again(Section::untaken);
+                     copy_again(Section::untaken) && copy_again(Section::operators);
   if (whole) {
     copy_ = std::move(fresh);
     memory_ = {reinterpret_cast<const std::byte*>(copy_.get()), memory_.size()};

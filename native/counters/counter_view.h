@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,12 +27,19 @@ struct WaitView : WaitRecord {
   bool is_room_at_node() const { return kind == WaitKind::room && awaited_count != 0; }
 };
 
+/// An operator of a worker.
+struct OperatorView : OperatorState {
+  OperatorValues counters;
+};
+
 /// A worker of the node that was read.
 struct WorkerView {
   uint32_t number = 0;
   WorkerValues counters;
-  std::vector<WaitView> waits;  ///< none: it waits for nothing
-  ReaderValues at_node_end;     ///< where lanes end at nodes
+  std::vector<WaitView> waits;          ///< none: it waits for nothing
+  ReaderValues at_node_end;             ///< where lanes end at nodes
+  std::vector<OperatorView> operators;  ///< that live; up to kOperatorSlots of them
+  std::array<OperatorValues, kOperatorKinds> operator_totals;  ///< by kind, of all that it has had
 
   /// Whether it waits inside a call, or its event loop for it.
   bool waits_in_call() const { return !waits.empty() && waits.front().in_call != 0; }
@@ -163,6 +171,7 @@ class CounterView {
   }
   WorkerView read_worker(uint32_t local, uint64_t now) const;
   WaitView read_wait(uint32_t slot) const;
+  void read_operators(uint32_t local, WorkerView& worker) const;
   std::vector<IncomingLane::Held> read_held(uint32_t first) const;
   NodeView view(bool whole) const;
   void note_room();

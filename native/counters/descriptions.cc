@@ -32,6 +32,8 @@ constexpr Description describe(uint32_t id, Scope scope, Kind kind, size_t offse
   describe(id, Scope::node_end, Kind::kind, offsetof(NodeEndValues, name), #name),
 #define FARO_READER_COUNTER(id, name, kind, help) \
   describe(id, Scope::reader, Kind::kind, offsetof(ReaderValues, name), #name),
+#define FARO_OPERATOR_COUNTER(id, name, kind, help) \
+  describe(id, Scope::an_operator, Kind::kind, offsetof(OperatorValues, name), #name),
 constexpr Description kRows[] = {
 #include "counters/counters.def"
 };
@@ -47,6 +49,7 @@ constexpr Description kRows[] = {
 #define FARO_CHANNEL_COUNTER FARO_HELP
 #define FARO_NODE_END_COUNTER FARO_HELP
 #define FARO_READER_COUNTER FARO_HELP
+#define FARO_OPERATOR_COUNTER FARO_HELP
 constexpr std::string_view kHelp[] = {
 #include "counters/counters.def"
 };

@@ -13,7 +13,7 @@
 namespace faro::counters {
 
 inline constexpr uint64_t kMagic = 0x3152544e43524146;  // "FARCNTR1", little-endian
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 
 /// Whose counters a file has.
 enum class FileKind : uint32_t { session, endpoint };
@@ -32,12 +32,18 @@ enum class Section : uint32_t {
   node_end,  ///< NodeEndCounters, one where lanes end at nodes, else none, as of the next two
   readers,   ///< ReaderCounters, one per worker of this node
   untaken,   ///< Sequenced<UntakenStream>, kUntakenSlots
+  operators,        ///< OperatorRecord, kOperatorSlots per worker of this node
+  operator_totals,  ///< OperatorCounters, kOperatorKinds per worker of this node: of all that it has had
   count,
 };
 inline constexpr uint32_t kSections = static_cast<uint32_t>(Section::count);
 
 /// Streams of the node's end that the file has room for: those of which nobody has taken rows for longest.
 inline constexpr uint32_t kUntakenSlots = 64;
+
+/// Operators of a worker that are shown one by one. Others are in the totals alone.
+inline constexpr uint32_t kOperatorSlots = 16;
+inline constexpr uint32_t kOperatorKinds = 2;
 
 /// Queries that the file has room for. `queries_running` counts the others as well.
 inline constexpr uint32_t kQuerySlots = 256;
@@ -70,7 +76,7 @@ struct Header {
   std::array<char, 64> cluster{};  ///< cluster.id, cut if longer; ends with 0
   std::array<SectionPlace, kSections> sections{};
   uint32_t lanes_end_at_workers = 1;  ///< 0: at nodes alone
-  std::array<std::byte, 156> reserved{};
+  std::array<std::byte, 124> reserved{};
 };
 static_assert(std::is_trivially_copyable_v<Header>);
 static_assert(sizeof(Header) == 512 && offsetof(Header, sections) == 144);
@@ -96,6 +102,7 @@ enum class Scope : uint32_t {
   channel,
   node_end,
   reader,
+  an_operator,
 };
 enum class Kind : uint32_t { total, now, since };
 
@@ -188,6 +195,22 @@ struct UntakenStream {
 };
 static_assert(sizeof(UntakenStream) == 88 && sizeof(Sequenced<UntakenStream>) == 128);
 
+/// An operator of a worker. Kinds are those of faro::OperatorKind.
+struct OperatorState {
+  QueryId query;
+  uint64_t stage = 0;     ///< its first one
+  uint64_t kind = 0;      ///< 0: no operator
+  uint64_t since_ns = 0;  ///< when it was made
+};
+struct OperatorRecord {
+  Sequenced<OperatorState> state;
+  OperatorCounters counters;
+
+  /// What it has counted; `of` has kind 0 if that is none's, or another one's meanwhile.
+  OperatorValues load(OperatorState& of) const noexcept;
+};
+static_assert(sizeof(OperatorState) == 48 && sizeof(OperatorRecord) == 192);
+
 /// The least stride of each section; that of `awaited` grows with the cluster.
 inline constexpr std::array<size_t, kSections> kRecordBytes = {sizeof(Description),
                                                                sizeof(NodeCounters),
@@ -201,6 +224,8 @@ inline constexpr std::array<size_t, kSections> kRecordBytes = {sizeof(Descriptio
                                                                sizeof(Sequenced<QueryState>),
                                                                sizeof(NodeEndCounters),
                                                                sizeof(ReaderCounters),
-                                                               sizeof(Sequenced<UntakenStream>)};
+                                                               sizeof(Sequenced<UntakenStream>),
+                                                               sizeof(OperatorRecord),
+                                                               sizeof(OperatorCounters)};
 
 }  // namespace faro::counters

@@ -30,9 +30,9 @@ struct Name {
 };
 
 std::string_view prefix_of(Scope scope) {
-  constexpr std::string_view kPrefixes[] = {"",          "link_",           "worker_", "link_",
-                                            "link_",     "endpoint_",       "poller_", "channel_",
-                                            "node_end_", "worker_node_end_"};
+  constexpr std::string_view kPrefixes[] = {
+      "",         "link_",     "worker_",          "link_",    "link_", "endpoint_", "poller_",
+      "channel_", "node_end_", "worker_node_end_", "operator_"};
   return kPrefixes[static_cast<size_t>(scope)];
 }
 
@@ -91,8 +91,7 @@ class NodePage {
         page_(fmt::format("cluster=\"{}\",node=\"{}\"", escaped(node.cluster), node.node)) {}
 
   void add(const Description& row, std::string_view help_text) {
-    const bool is_of_node_end = row.scope == Scope::node_end || row.scope == Scope::reader;
-    if (is_of_node_end ? !node_.lanes.end_at_nodes : row.scope > Scope::incoming) return;
+    if (!shows(row.scope)) return;
     const Name name = page_.begin(row, help_text, prefix_of(row.scope));
     switch (row.scope) {
       case Scope::node:
@@ -112,6 +111,9 @@ class NodePage {
         for (const WorkerView& worker : node_.workers)
           page_.series(name, worker_label(worker), value_at(worker.at_node_end, row));
         return;
+      case Scope::an_operator:
+        for (const WorkerView& worker : node_.workers) per_kind(name, row, worker);
+        return;
       case Scope::outgoing:
         return per_link(name, row, node_.outgoing, &OutgoingLane::receiver);
       default:
@@ -122,6 +124,19 @@ class NodePage {
   std::string take() && { return std::move(page_).take(); }
 
  private:
+  bool shows(Scope scope) const {
+    if (scope == Scope::node_end || scope == Scope::reader) return node_.lanes.end_at_nodes;
+    return scope <= Scope::incoming || scope == Scope::an_operator;
+  }
+
+  void per_kind(const Name& name, const Description& row, const WorkerView& worker) {
+    constexpr std::string_view kKinds[kOperatorKinds] = {"aggregation", "join"};
+    for (uint32_t kind = 0; kind < kOperatorKinds; ++kind) {
+      page_.series(name, fmt::format("{},kind=\"{}\"", worker_label(worker), kKinds[kind]),
+                   value_at(worker.operator_totals[kind], row));
+    }
+  }
+
   static std::string link_labels(const PeerView& peer) {
     return fmt::format(",peer=\"{}\",transport=\"{}\"", peer.node, escaped(peer.transport));
   }

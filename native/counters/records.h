@@ -74,6 +74,11 @@ struct ReaderList {
 #define FARO_READER_COUNTER FARO_FIELD
 #include "counters/counters.def"
 };
+template <typename Cell>
+struct OperatorList {
+#define FARO_OPERATOR_COUNTER FARO_FIELD
+#include "counters/counters.def"
+};
 #undef FARO_FIELD
 
 using Counter = std::atomic<uint64_t>;
@@ -101,12 +106,15 @@ struct alignas(64) ChannelCounters : ChannelList<Counter> {};
 struct alignas(64) NodeEndCounters : NodeEndList<Counter> {};
 /// What of that is for a worker. Threads: who has the right of the node's end.
 struct alignas(64) ReaderCounters : ReaderList<Counter> {};
+/// What an operator counts, or all of a kind. Threads: the worker.
+struct alignas(64) OperatorCounters : OperatorList<Counter> {};
 
 static_assert(sizeof(NodeCounters) == 64 && sizeof(PeerCounters) == 128);
 static_assert(sizeof(WorkerCounters) == 128);
 static_assert(sizeof(EndpointCounters) == 128 && sizeof(PollerCounters) == 64);
 static_assert(sizeof(ChannelCounters) == 64);
 static_assert(sizeof(NodeEndCounters) == 64 && sizeof(ReaderCounters) == 64);
+static_assert(sizeof(OperatorCounters) == 128);
 static_assert(sizeof(OutgoingCounters) == 64 && sizeof(IncomingCounters) == 64);
 
 using NodeValues = NodeList<uint64_t>;
@@ -119,6 +127,7 @@ using PollerValues = PollerList<uint64_t>;
 using ChannelValues = ChannelList<uint64_t>;
 using NodeEndValues = NodeEndList<uint64_t>;
 using ReaderValues = ReaderList<uint64_t>;
+using OperatorValues = OperatorList<uint64_t>;
 
 /// A record that is replaced as a whole by one thread and read by any, also of other processes: what
 /// a worker waits for, the state of a query. `Value` is plain and a multiple of 8 bytes.

@@ -66,6 +66,29 @@ void count_network(session::Membership& membership) noexcept {
   }
 }
 
+void put(const counters::OperatorValues& values, OperatorCounts& counts) {
+#define FARO_OPERATOR_COUNTER(id, name, kind, help) counts.name = values.name;
+#include "counters/counters.def"
+}
+
+/// The operators of a worker, and what all that it had have done.
+void add_operators(const counters::OperatorSlots& slots, uint32_t worker, SessionMetrics& metrics) {
+  slots.each([&](const counters::OperatorState& state, const counters::OperatorValues& values) {
+    OperatorMetrics& one = metrics.operators.emplace_back();
+    put(values, one);
+    one.query = state.query;
+    one.stage = static_cast<uint32_t>(state.stage);
+    one.worker = worker;
+    one.kind = static_cast<OperatorKind>(state.kind);
+  });
+  for (uint32_t kind = 1; kind <= counters::kOperatorKinds; ++kind) {
+    OperatorTotals& total = metrics.operator_totals.emplace_back();
+    put(slots.total(kind), total);
+    total.worker = worker;
+    total.kind = static_cast<OperatorKind>(kind);
+  }
+}
+
 std::string who_is_busy(const std::vector<std::unique_ptr<shuffle::LocalWorker>>& workers,
                         const ring::ReadyWatch& ready_watch) {
   const auto busy =
@@ -407,6 +430,8 @@ SessionMetrics NodeCore::metrics(const QueryId& query) const {
 #define FARO_NODE_END_COUNTER(id, name, kind, help) metrics.name = read(at_end.name);
 #include "counters/counters.def"
   }
+  for (uint32_t local = 0; local < self.worker_count; ++local)
+    add_operators(file.operators(local), self.first_worker + local, metrics);
   if (const std::shared_ptr<shuffle::Query> known = queries_->find(query))
     metrics.shuffles = known->shuffles.metrics();
   return metrics;

@@ -121,16 +121,23 @@ void Share::give(uint64_t bytes) noexcept {
 
 // --- the operator
 
-Status Part::open(const char* name, uint64_t reserve_bytes,
-                  std::vector<detail::OperatorPart::Stage> stages) {
-  name_ = name;
+// In a forked child nothing is counted: the counters are its parent's.
+Part::~Part() {
+  if (local_.context().node.forked()) return;
+  counters::OperatorValues last = published_;
+  last.table_states = last.held_bytes = last.peak_bytes = 0;
+  operators_.count(nullptr, static_cast<uint64_t>(kind_), last, published_);
+  counters::OperatorSlots::free(record_);
+}
+
+Status Part::open(uint64_t reserve_bytes, std::vector<detail::OperatorPart::Stage> stages) {
   FARO_RETURN_IF_ERROR(memory().check());
   const uint64_t reserve = std::max(reserve_bytes, detail::OperatorPart::kLeastReserve);
   if (!share_.reserve(reserve)) {
     return base::error(Code::limit_exceeded,
                        "{}: it needs {} bytes of operator.memory_bytes = {}, of which operators of "
                        "this node have {}",
-                       name, reserve, memory().limit_bytes(), memory().used_bytes());
+                       name(), reserve, memory().limit_bytes(), memory().used_bytes());
   }
   const shuffle::WorkerContext& context = local_.context();
   const QueryId& query = stages.front().spec.query;
@@ -143,7 +150,28 @@ Status Part::open(const char* name, uint64_t reserve_bytes,
     FARO_RETURN_IF_ERROR(stages_.back()->open(worker_, *local_.context().intake, each.spec));
   }
   query_ = ShuffleAccess::core(stages_.front()->shuffle()).query();
+  record_ =
+      operators_.take({query, stages.front().spec.stage, static_cast<uint64_t>(kind_), now_ns()});
+  publish();
   return Status::Ok();
+}
+
+const char* Part::name() const noexcept {
+  return kind_ == OperatorKind::join ? "a join" : "an aggregation";
+}
+
+void Part::publish() noexcept {
+  if (local_.context().node.forked()) return;
+  OperatorCounts told;
+  if (tell_) tell_(told);
+  told.partitions_spilled = partitions_spilled_;
+  told.spilled_bytes = spilled_bytes_;
+  told.held_bytes = share_.used_bytes();
+  told.peak_bytes = share_.peak_bytes();
+  counters::OperatorValues now;
+#define FARO_OPERATOR_COUNTER(id, name, kind, help) now.name = told.name;
+#include "counters/counters.def"
+  operators_.count(record_, static_cast<uint64_t>(kind_), now, published_);
 }
 
 bool Part::take_in() noexcept {
@@ -237,7 +265,7 @@ Outcome Part::fail_for_memory(const std::string& what) {
   return fail(base::error(Code::overflow_exhausted,
                           "{} has no memory for {}: operator.memory_bytes = {}, of which operators "
                           "of this node have {}",
-                          name_, what, memory().limit_bytes(), memory().used_bytes()));
+                          name(), what, memory().limit_bytes(), memory().used_bytes()));
 }
 
 bool Part::spill_largest() {
@@ -247,7 +275,9 @@ bool Part::spill_largest() {
     const uint64_t bytes = store->memory_bytes(store->largest());
     if (bytes > most) largest = store, most = bytes;
   }
-  return largest != nullptr && largest->spill(largest->largest());
+  if (largest == nullptr) return false;
+  ++partitions_spilled_;
+  return largest->spill(largest->largest());
 }
 
 bool Part::spill(std::span<const std::byte> rows, std::vector<shuffle::Stored>& spilled) {
@@ -277,12 +307,12 @@ namespace faro::detail {
 OperatorPart::OperatorPart(std::unique_ptr<operators::Part> part) : part_(std::move(part)) {}
 OperatorPart::~OperatorPart() = default;
 
-Result<std::unique_ptr<OperatorPart>> OperatorPart::make(Worker& worker, const char* name,
+Result<std::unique_ptr<OperatorPart>> OperatorPart::make(Worker& worker, OperatorKind kind,
                                                          uint64_t reserve_bytes,
                                                          std::vector<Stage> stages) {
   FARO_RETURN_IF_ERROR(WorkerAccess::check_exists(worker));
-  auto part = std::make_unique<operators::Part>(worker, *WorkerAccess::core(worker));
-  FARO_RETURN_IF_ERROR(part->open(name, reserve_bytes, std::move(stages)));
+  auto part = std::make_unique<operators::Part>(worker, *WorkerAccess::core(worker), kind);
+  FARO_RETURN_IF_ERROR(part->open(reserve_bytes, std::move(stages)));
   return std::unique_ptr<OperatorPart>(new OperatorPart(std::move(part)));
 }
 
@@ -299,6 +329,8 @@ bool OperatorPart::can_replicate(Worker& worker) {
 uint64_t OperatorPart::now_ns() const noexcept { return part_->now_ns(); }
 void OperatorPart::begin_call() noexcept { part_->begin_call(); }
 void OperatorPart::end_call() noexcept { part_->end_call(); }
+void OperatorPart::tells(Tell tell) { part_->tells(std::move(tell)); }
+void OperatorPart::publish() noexcept { part_->publish(); }
 bool OperatorPart::take_in() noexcept { return part_->take_in(); }
 Outcome OperatorPart::wait(const std::function<Outcome()>& attempt, Wait wait) {
   return part_->wait(attempt, wait);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "counters/operator_slots.h"
 #include "faro/detail/operator_part.h"
 #include "faro/detail/partition_store.h"
 #include "shuffle/local_worker.h"
@@ -80,21 +81,32 @@ class Share {
 /// Threads: the worker.
 class Part {
  public:
-  explicit Part(Worker& worker, shuffle::LocalWorker& local)
+  Part(Worker& worker, shuffle::LocalWorker& local, OperatorKind kind)
       : worker_(worker),
         local_(local),
         keep_alive_(local.context().node.keep_alive()),
-        share_(local.context().operator_memory) {}
+        share_(local.context().operator_memory),
+        kind_(kind),
+        operators_(local.context().operators) {}
+  /// It is shown no more, and what it held is given back.
+  ~Part();
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
 
-  Status open(const char* name, uint64_t reserve_bytes,
-              std::vector<detail::OperatorPart::Stage> stages);
+  Status open(uint64_t reserve_bytes, std::vector<detail::OperatorPart::Stage> stages);
 
   Stage& stage(size_t index) noexcept { return *stages_[index]; }
   uint64_t number() const noexcept { return number_; }
   uint64_t now_ns() const noexcept { return local_.context().now(); }
 
   void begin_call() noexcept { call_.emplace(*local_.context().intake); }
-  void end_call() noexcept { call_.reset(); }
+  void end_call() noexcept {
+    call_.reset();
+    publish();
+  }
+  void tells(detail::OperatorPart::Tell tell) { tell_ = std::move(tell); }
+  void publish() noexcept;
+  const char* name() const noexcept;
   bool take_in() noexcept;
   Outcome wait(const std::function<Outcome()>& attempt, Wait wait);
 
@@ -129,13 +141,18 @@ class Part {
   shuffle::LocalWorker& local_;
   const std::shared_ptr<const void> keep_alive_;  // what is spilled lies in memory of the node
   Share share_;
-  const char* name_ = "";  // of the operator, for errors
+  const OperatorKind kind_;
+  counters::OperatorSlots operators_;
+  counters::OperatorRecord* record_ = nullptr;  // null: it counts in the totals alone
+  counters::OperatorValues published_;
+  detail::OperatorPart::Tell tell_;
   std::vector<std::unique_ptr<Stage>> stages_;
   std::optional<shuffle::Intake::Taking> call_;  // that is being made
   std::shared_ptr<shuffle::Query> query_;
   std::vector<detail::PartitionStore*> stores_;
   uint64_t number_ = 0;
   uint64_t spilled_bytes_ = 0;
+  uint64_t partitions_spilled_ = 0;
   Status status_;
 };
 

@@ -258,6 +258,7 @@ static void refuses_nulls(void) {
   REFUSED(faro_session_await_node_async(NULL, 0, NULL, FARO_WAIT_NONE, done, NULL), invalid);
   REFUSED(faro_session_listen(NULL, NULL), invalid);
   REFUSED(faro_session_read_metrics(NULL, NULL, NULL, NULL, NULL), invalid);
+  REFUSED(faro_session_read_operators(NULL, NULL, NULL), invalid);
   REFUSED(faro_session_close(NULL), invalid);
   REFUSED(faro_session_close_async(NULL, done, NULL), invalid);
   CHECK(faro_worker_number(NULL) == UINT32_MAX);
@@ -470,6 +471,7 @@ static void refuses_on_a_shuffle(struct cluster* cluster) {
   faro_session_metrics metrics = {0};
   REFUSED(faro_session_read_metrics(session, NULL, NULL, NULL, NULL), invalid);
   REFUSED(faro_session_read_metrics(session, &metrics, NULL, NULL, NULL), invalid); /* no size */
+  REFUSED(faro_session_read_operators(session, NULL, NULL), invalid);
   FAILED(faro_worker_end_query(worker, NULL, FARO_CODE_OK, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(worker, &cluster->query, 12345, NULL, FARO_WAIT_NONE), invalid);
   FAILED(faro_worker_end_query(worker, &cluster->query, FARO_CODE_OK, NULL, negative), invalid);
@@ -1045,6 +1047,23 @@ static void take_groups(faro_aggregation* aggregation, struct grouped* own) {
   }
   CHECK(outcome == FARO_OUTCOME_END_OF_STREAM);
 }
+/* What a node shows of its aggregations: how many live, the last of these, and all added up. */
+struct shown_operators {
+  uint32_t count;
+  faro_operator_metrics last;
+  faro_operator_metrics total;
+};
+static void show_operator(void* context, const faro_operator_metrics* metrics) {
+  struct shown_operators* shown = context;
+  CHECK(metrics->size == sizeof *metrics && metrics->version == FARO_ABI_VERSION);
+  if (metrics->kind != 1) return;
+  if (metrics->is_total == 1) {
+    shown->total = *metrics;
+  } else {
+    shown->last = *metrics;
+    ++shown->count;
+  }
+}
 static void group_rows(struct cluster* cluster, int node) {
   const faro_aggregation_spec spec = aggregation_spec(cluster);
   faro_aggregation* aggregation = NULL;
@@ -1072,7 +1091,18 @@ static void group_rows(struct cluster* cluster, int node) {
   faro_aggregation_metrics metrics = {.size = sizeof metrics};
   OK(faro_aggregation_read_metrics(aggregation, &metrics));
   CHECK(metrics.rows == kRows && metrics.groups == grouped[node].groups);
+  struct shown_operators shown = {0};
+  OK(faro_session_read_operators(cluster->sessions[node], show_operator, &shown));
+  CHECK(shown.count == 1 && shown.last.worker == (uint32_t)node);
+  CHECK(shown.last.stage == spec.stage && shown.last.query.counter == spec.query.counter);
+  CHECK(shown.last.rows_in == kRows && shown.last.rows_out == metrics.groups);
+  CHECK(shown.last.peak_bytes == metrics.peak_bytes);
   faro_aggregation_destroy(aggregation);
+  shown.count = 0;
+  OK(faro_session_read_operators(cluster->sessions[node], show_operator, &shown));
+  CHECK(shown.count == 0 && shown.total.worker == (uint32_t)node);
+  CHECK(shown.total.rows_in == kRows && shown.total.rows_out == metrics.groups);
+  CHECK(shown.total.held_bytes == 0 && shown.total.query.counter == 0);
   end_query(cluster, node);
 }
 static void refuse_aggregations(struct cluster* cluster) {

@@ -46,7 +46,8 @@ class PartitionStoreTest : public testing::Test {
   Result<std::unique_ptr<OperatorPart>> make(uint32_t stage = 0, uint64_t reserve = 0) {
     std::vector<OperatorPart::Stage> stages;
     stages.push_back({{query_, stage, sizeof(uint64_t), {}, {}}, [](Batch&) { return true; }});
-    return OperatorPart::make(session().worker(0), "a test", reserve, std::move(stages));
+    return OperatorPart::make(session().worker(0), OperatorKind::aggregation, reserve,
+                              std::move(stages));
   }
   void make_part() { part_ = value_of(make()); }
 
@@ -180,7 +181,7 @@ TEST_F(PartitionStoreTest, an_operator_needs_its_reserve) {
   make_part();
   const Result<std::unique_ptr<OperatorPart>> second = make(1);
   expect_error(second.status(), Code::limit_exceeded,
-               {"a test", "1048576", "operator.memory_bytes = 2097151"});
+               {"an aggregation", "1048576", "operator.memory_bytes = 2097151"});
   part_.reset();
   EXPECT_EQ(memory().used_bytes(), 0u);
 }

@@ -38,7 +38,7 @@ class Contestant:
         return programs.run(Command(self.version_command), 20).splitlines()[0]
 
     def command(self, workload: str, parameters: dict) -> Command:
-        """`workload`: two_stage, receive, messages, connect, idle, variable_rows, row_ways, groups, delivery, skew, memory, batches, queries, flink, flink_jobs."""
+        """`workload`: two_stage, receive, messages, connect, idle, variable_rows, row_ways, groups, delivery, skew, memory, operators, tuples, batches, queries, flink, flink_jobs."""
         raise NotImplementedError
 
     def read(self, workload: str, parameters: dict, output: str) -> Result:

@@ -4,7 +4,24 @@ from contestant import Result
 from peer_rounds import Peer, shape
 from programs import PEERS, Command
 
-PROGRAMS = {"two_stage": PEERS / "two_stage_copied", "messages": PEERS / "copied_messages"}
+TUPLES = "copied-tuples"
+PROGRAMS = {"two_stage": PEERS / "two_stage_copied", "messages": PEERS / "copied_messages", "tuples": PEERS / "copied_tuples"}
+
+
+class Tuples(Peer):
+    """Tuples of a width, copied one after the other from memory to memory."""
+
+    product = "C library"
+    needs = {PROGRAMS["tuples"]: "cmake --build build/release --target copied_tuples"}
+    version_command = ("ldd", "--version")
+
+    def command(self, workload: str, parameters: dict) -> Command:
+        return Command([PROGRAMS["tuples"], "--bytes", parameters["row_bytes"], "--count", parameters["count"]])
+
+    def read(self, workload: str, parameters: dict, output: str) -> Result:
+        result = super().read(workload, parameters, output)
+        result.values["bytes_per_second"] = parameters["row_bytes"] * parameters["count"] / result.values["seconds"]
+        return result
 
 
 class Copying(Peer):

@@ -56,7 +56,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         names = flags.only.split(",")
         known = [e.name for e in flags.experiments]
         if "goals" in names:
-            names = [name for name in names if name != "goals"] + ["figures", "multiplexer", "python"]
+            names = [name for name in names if name != "goals"] + ["figures", "multiplexer", "operators", "python"]
             flags.prints_goals = True
         for name in names:
             if name not in known:

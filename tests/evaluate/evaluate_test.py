@@ -19,13 +19,17 @@ import contest
 import findings
 import guest
 import in_turn
+import join_costs
 import multiplexer
+import operators
 import programs
+from best_choice import beside_best
 from contestant import Contestant, Result
 from experiments import CONTESTANTS, Experiment, Point, experiments
 from goals import GOALS
 from labels import number, size
 from measurement import Measurement, Measurements, Spread
+from operator_ways import LABELS as OPERATOR_LABELS
 from programs import Command, Failed
 from queries import Queries
 
@@ -108,6 +112,23 @@ class Reading(unittest.TestCase):
         plan = {"ring_bytes": 65536, "rings_per_lane": 2, "node": node, "cluster": {"links": 15}}
         values = CONTESTANTS["plan-node"].read("memory", {"workers": 40}, json.dumps(plan)).values
         self.assertEqual(values, {"links": 15, "frames_to_others": 5, "frames_to_own_node": 1, "planned_bytes": 7})
+
+    def test_reads_all_contestants_of_a_point_of_operators(self):
+        run = {"seconds": 2.0, "cpu_seconds": 4.0}
+        for ways, names, flags in (
+            ("aggregation-ways", ("automatic", "4 Ki"), {"groups": 16, "keys": "zipf", "exponent": 1.2}),
+            ("join-ways", ("radix join", "by hand"), {"ratio": 4}),
+        ):
+            place = {"part": "a part", **TWO_STAGE, "transport": "tcp", **flags}
+            of_point = [{"name": name, "verified": name == names[0], "count": 16, "checksum": "0a", "cpu_ns_per_row": 3.0, "runs": [run]} for name in names]
+            (_, first), (_, second) = CONTESTANTS[ways].results("operators", place, json.dumps({"results": [{"contestants": of_point}]}))
+            self.assertEqual(first.values, run | {"cpu_ns_per_row": 3.0})
+            self.assertEqual((first.verified, second.verified, second.count, second.checksum), (True, False, 16, "0a"))
+            self.assertLessEqual({first.contestant, second.contestant}, OPERATOR_LABELS.keys())
+            words = CONTESTANTS[ways].command("operators", place).arguments
+            for flag in (("--transport", "tcp"), *((("--groups", "16"), ("--exponent", "1.2")) if "groups" in flags else (("--ratios", "4"),))):
+                self.assertEqual(words[words.index(flag[0]) + 1], flag[1])
+            self.assertEqual("--joins" in words, "ratio" in flags)
 
     def test_two_stage_jobs_deliver_to_nodes_by_flags_of_their_own(self):
         words = CONTESTANTS["tcp-node"].command("two_stage", TWO_STAGE).arguments
@@ -372,6 +393,132 @@ class Multiplexer(unittest.TestCase):
         rows = multiplexer.hybrid(Measurements(found))
         self.assertEqual([len(row) for row in rows], [len(multiplexer.HYBRID_HEAD)] * 2)
         self.assertEqual(rows[1][:2] + rows[1][3:4] + rows[1][-2:], ["4", "1.50 (1.50 to 1.50)", "0.750 (0.750 to 0.750)", "6.00", "1.60"])
+
+
+def aggregated(automatic: list[float], fixed: list[float], tree: list[float], groups: int = 16, **place) -> list[Measurement]:
+    """A measurement of each contestant for each lap: ns, and as many seconds."""
+    at = {"part": "aggregation", "processes": 4, "workers": 1, "transport": "shm", "keys": "uniform", "groups": groups, **place}
+    both = (("automatic", automatic), ("4-Ki", fixed), ("tree", tree))
+    return [measured(f"aggregation-{name}", lap, at, cpu_ns_per_row=ns, seconds=ns) for name, laps in both for lap, ns in enumerate(laps)]
+
+
+class Operators(unittest.TestCase):
+    """Aggregations and joins, beside what their paper found."""
+
+    def goal(self, text: str):
+        return next(one for one in GOALS if one.experiment == operators.NAME and text in one.what)
+
+    def test_the_best_is_chosen_by_other_laps_than_those_that_compare(self):
+        # By the even laps the fixed table is the best, though by all of them the tree is.
+        found = beside_best(Measurements(aggregated([9.0, 8.0, 9.0, 8.0], [3.0, 8.0, 3.0, 8.0], [4.0, 1.0, 4.0, 1.0])), groups=16)
+        self.assertEqual((found.best, found.times.ratio), ("aggregation-4-Ki", 1.0))
+        found = beside_best(Measurements(aggregated([6.0], [3.0], [2.0])), groups=16)
+        self.assertEqual((found.best, found.times.ratio), ("aggregation-tree", 3.0))
+        self.assertIsNone(beside_best(Measurements(aggregated([6.0], [], [])), groups=16))
+        self.assertIsNone(beside_best(Measurements([]), groups=16))
+
+    def test_near_the_best_is_wanted_at_every_number_of_groups(self):
+        goal = self.goal("4 × 1, shm: CPU per row against the best choice, keys drawn evenly")
+        near = aggregated([5.0, 5.0], [4.0, 4.0], [9.0, 9.0], 256)
+        self.assertEqual(goal.judged(Measurements(near)), ("≤ 1.25 ×", "1.25 to 1.25 ×, most at 256 groups, beside a table of 4 Ki groups", "yes"))
+        far = aggregated([6.0, 6.0], [9.0, 9.0], [4.0, 4.0], 16_000)
+        judged = goal.judged(Measurements(near + far))
+        self.assertEqual((judged.verdict, judged.measured), ("no, not at 1 of 2", "1.25 to 1.50 ×, most at 16,000 groups, beside aggregation by a tree (Dist. AGG)"))
+        of_others = aggregated([6.0], [4.0], [4.0], keys="sorted") + aggregated([6.0], [4.0], [4.0], transport="tcp") + aggregated([6.0], [4.0], [4.0], workers=2)
+        self.assertEqual(goal.judged(Measurements(of_others)).verdict, "not measured")
+
+    def test_figure_8b_is_the_growth_of_time_of_the_same_lap(self):
+        ms = Measurements(aggregated([2.0, 4.0], [1.0, 1.0], [1.0, 1.0]) + aggregated([12.0, 40.0], [1.0, 1.0], [35.0, 37.0], 4_000_000))
+        ours, tree = (self.goal(f"Fig. 8b, 4 × 1, shm: time at 4 M groups over that at 16, {who}") for who in ("ours", "Dist. AGG"))
+        self.assertEqual(ours.judged(ms), ("≤ 8 ×", "8.00 × (6.00 to 10.0)", "yes, not in every lap"))
+        self.assertEqual(tree.judged(ms), ("to compare with", "36.0 × (35.0 to 37.0)", "–"))
+        slow = Measurements(aggregated([2.0], [1.0], [1.0]) + aggregated([17.0], [1.0], [1.0], 4_000_000))
+        self.assertEqual(ours.judged(slow).verdict, "no")
+        self.assertEqual(ours.judged(Measurements(aggregated([2.0], [1.0], [1.0]))).verdict, "not measured")
+
+    def test_memory_limited_to_an_eighth_may_cost_twice_the_cpu(self):
+        for part, contestant in (("aggregation", "aggregation-automatic"), ("radix join", "join-radix-join")):
+            goal = self.goal(f"{part}, 4 × 1, shm, memory limited to an eighth")
+            for limited, verdict in ((19.0, "yes"), (21.0, "no")):
+                at = {"part": f"memory of the {part.removeprefix('radix ')}"}
+                ms = [measured(contestant, 0, {**at, "memory": memory}, cpu_ns_per_row=ns) for memory, ns in (("all", 10.0), ("an eighth", limited))]
+                self.assertEqual(goal.judged(Measurements(ms)).verdict, verdict)
+        place = {"processes": 4, "workers": 1, "rows": 1, "transport": "shm", "groups": 1, "keys": "uniform", "operator_bytes": 4096, "overflow_bytes": 1024}
+        words = CONTESTANTS["aggregation-ways"].command("operators", place).arguments
+        self.assertEqual([words[at + 1] for at, word in enumerate(words) if word == "--set"], ["operator.memory_bytes=4096", "overflow.memory_bytes=1024"])
+
+    def test_a_join_is_judged_beside_one_by_hand_and_one_that_receives_first(self):
+        def judged(transport: str, ratio: int) -> list[str]:
+            at = {"part": "join", "processes": 4, "workers": 1, "transport": transport, "ratio": ratio}
+            ms = [measured(f"join-{name}", 0, at, cpu_ns_per_row=ns) for name, ns in (("radix-join", 16.0), ("by-hand", 10.0), ("materialised", 16.5))]
+            return [self.goal(f"radix join, 4 × 1, {transport}, 1 : {ratio}: CPU per row against {other}").judged(Measurements(ms)).verdict for other in ("one thread", "rows received first")]
+
+        self.assertEqual(judged("shm", 1), ["no", "no"])
+        self.assertEqual(judged("tcp", 4), ["yes", "no"])
+
+    def test_duckdb_and_arrow_stand_beside_every_transport(self):
+        place = {"part": "join", "processes": 4, "workers": 1, "transport": "shm", "ratio": 4, "rows": 10}
+        output = json.dumps({"seconds": 1.0, "cpu_seconds": 2.0, "cpu_ns_per_row": 20.0, "threads": 1, "verified": True, "count": 40, "checksum": 255})
+        for name in ("duckdb", "arrow"):
+            results = CONTESTANTS[name].results("operators", place, output)
+            self.assertEqual([parameters["transport"] for parameters, _ in results], ["shm", "tcp"])
+            self.assertEqual(results[1][1], Result({"seconds": 1.0, "cpu_seconds": 2.0, "cpu_ns_per_row": 20.0}, True, 40, "ff"))
+            self.assertEqual(CONTESTANTS[name].command("operators", place).arguments[-6:], [name, "join", "--ratio", "4", "--rows", "10"])
+        at = {"part": "aggregation", "processes": 4, "workers": 1, "transport": "tcp", "keys": "uniform", "groups": 16}
+        for cpu, verdict in ((8.4, "yes"), (8.6, "no")):
+            ms = Measurements([measured("duckdb", 0, at, cpu_ns_per_row=10.0), measured("aggregation-automatic", 0, at, cpu_ns_per_row=cpu)])
+            self.assertEqual(self.goal("4 × 1, tcp, 16 groups: CPU per row against DuckDB").judged(ms).verdict, verdict)
+
+    def test_duckdb_and_arrow_find_what_must_come_out(self):
+        for name, place in (("duckdb", {"part": "aggregation", "groups": 300}), ("duckdb", {"part": "join", "ratio": 3}), ("arrow", {"part": "join", "ratio": 3})):
+            if why := CONTESTANTS[name].missing():
+                self.skipTest(why)
+            place = {**place, "rows": 1000, "transport": "shm"}
+            command = CONTESTANTS[name].command("operators", place)
+            (_, result), _ = CONTESTANTS[name].results("operators", place, programs.run(command, 60))
+            self.assertTrue(result.verified)
+            self.assertEqual(result.count, 3000 if "ratio" in place else 291)
+
+    def test_figure_7_is_the_papers_model_with_the_costs_of_a_byte_as_measured(self):
+        place = {"part": "cost", "row_bytes": 8}
+        ms = [measured("copied-tuples", 0, {**place, "count": 1}, bytes_per_second=1e9)]
+        ms.append(measured("shm", 0, {**place, "processes": 4}, bytes_per_second_per_node=1.25e8))
+        found = join_costs.costs(Measurements(ms), 8, "shm")
+        self.assertEqual(found, (0.5, 1.0))  # 1 ns to copy a byte; 2 ns to repartition it, of which 1 is a copy
+        self.assertEqual((found.hash_join(), found.radix_join()), (3.0, 1.0))
+        self.assertAlmostEqual(found.reduced(0.5), 0.5 + 0.6 * 3.0)
+        self.assertEqual(found.reduced(1.0), 3.5)
+        self.assertAlmostEqual(found.reduced(found.crossing()), found.hash_join())
+        (row,) = join_costs.figures(Measurements(ms), ("shm", "tcp"))
+        self.assertEqual((row[:5], len(row)), (["8", "shm", "0.500", "1.00", "3.00"], len(join_costs.HEAD)))
+        fast = join_costs.costs(Measurements([ms[0], measured("shm", 0, {**place, "processes": 4}, bytes_per_second_per_node=1e9)]), 8, "shm")
+        self.assertEqual(fast.network, 0)
+
+    def test_reads_how_fast_tuples_are_copied(self):
+        place = {"part": "cost", "row_bytes": 8, "count": 100}
+        output = json.dumps({"rounds": [{"seconds": 2.0, "cpu_seconds": 1.0, "count": 100, "verified": True}]})
+        self.assertEqual(CONTESTANTS["copied-tuples"].read("tuples", place, output).values["bytes_per_second"], 400)
+
+    def test_each_goal_stands_beside_what_the_paper_found(self):
+        rows = operators.figures(Measurements([]))
+        self.assertEqual(len(rows), sum(one.experiment == operators.NAME for one in GOALS))
+        for row in rows:
+            self.assertEqual(len(row), len(operators.HEAD))
+            self.assertTrue(all(row), row)
+
+    def test_a_line_for_each_point_has_all_contestants_and_the_best(self):
+        few, many, sorted_ = ((16, {}), (4_000_000, {}), (16, {"keys": "sorted"}))
+        ms = [one for groups, place in (sorted_, many, few) for one in aggregated([6.0, 6.0], [4.0, 4.0], [8.0, 8.0], groups, **place)]
+        ms += aggregated([9.0, 9.0], [1.0, 1.0], [1.0, 1.0], 4, keys="zipf", exponent=1.2) + aggregated([3.0, 3.0], [1.0, 1.0], [1.0, 1.0], 4, keys="zipf", exponent=1.0)
+        rows = operators.aggregation(Measurements(ms))
+        self.assertEqual([row[:3] for row in rows], [["4 × 1, shm", "uniform", "16"], ["4 × 1, shm", "uniform", "4,000,000"], ["4 × 1, shm", "sorted", "16"], *(["4 × 1, shm", f"zipf {exponent}", "4"] for exponent in (1.0, 1.2))])
+        self.assertEqual([row[-3] for row in rows[-2:]], ["3.00 (3.00 to 3.00)", "9.00 (9.00 to 9.00)"])
+        self.assertEqual(rows[0][3:7], ["6.00", "8.00", "–", "4.00"])
+        self.assertEqual((rows[0][-3:], len(rows[0])), (["1.50 (1.50 to 1.50)", "–", "–"], len(operators.AGGREGATION_HEAD)))
+
+    def test_a_loss_is_said(self):
+        text = findings.paragraph("operators", Measurements(aggregated([6.0, 6.0], [4.0, 4.0], [8.0, 8.0])))
+        self.assertIn("Faro loses against the best choice for each, by CPU time, with 4 × 1, shm, keys uniform, 16 groups (1.50 times as much).", text)
 
 
 class Python(unittest.TestCase):
@@ -830,6 +977,18 @@ class Report(unittest.TestCase):
         results["experiments"][0] |= {"name": multiplexer.NAME, "measurements": [asdict(one) for one in groups + delivered]}
         text = unescape(self.page(results))
         for part in ("0.650 × (0.650 to 0.650)", "carried by", "57,560 connections", "17 % less with interleaved memory", "a retain count"):
+            self.assertIn(part, text)
+
+    def test_operators_stand_beside_their_paper(self):
+        results = self.results([])
+        at = {"part": "join", "processes": 4, "workers": 1, "transport": "shm", "ratio": 1}
+        joined = [measured(f"join-{name}", 0, at, cpu_ns_per_row=ns) for name, ns in (("radix-join", 12.0), ("by-hand", 10.0), ("materialised", 16.0))]
+        found = aggregated([6.0], [4.0], [8.0]) + aggregated([12.0], [8.0], [99.0], 4_000_000) + joined
+        results["experiments"][0] |= {"name": operators.NAME, "measurements": [asdict(one) for one in found]}
+        page = self.page(results)
+        self.assertEqual(page.count("<svg"), 1)
+        text = unescape(page)
+        for part in ("0.750 (0.750 to 0.750)", "1.50 (1.50 to 1.50)", "RDMA AGG is robust", "joins have no filter"):
             self.assertIn(part, text)
 
     def test_the_same_measurements_give_the_same_page(self):

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 
 from aeron import Aeron
 from contestant import Contestant
-from copying import Copying
+from copying import TUPLES, Copying, Tuples
 from delivery import DeliveryWays, Plan, RingMemory, Skew
 from faro import Faro, GroupWays, RowWays
 from faro_java import FaroJava
 from flink import LAST_ROUNDS, SHAPES, THROUGHPUT, Flink
 from flink_jobs import FlinkJobs
 from mpi import Mpi
+from operator_ways import ARROW, DUCKDB, AggregationWays, JoinWays, OtherOperators
 from python_batches import PythonBatches
 from queries import Queries
 from ucx import Ucx
@@ -42,6 +43,10 @@ CONTESTANTS: dict[str, Contestant] = {
         RingMemory("ends-node", "lanes that end at nodes", "node"),
         Plan("plan-workers", "faro plan, lanes that end at workers", "workers"),
         Plan("plan-node", "faro plan, lanes that end at nodes", "node"),
+        AggregationWays("aggregation-ways", "aggregation"),
+        JoinWays("join-ways", "join"),
+        OtherOperators(DUCKDB, "DuckDB", "duckdb", ("shm", "tcp")),
+        OtherOperators(ARROW, "Arrow", "pyarrow", ("shm", "tcp")),
         FaroJava("java-shm", "Faro in Java over shared memory", "shm"),
         FaroJava("java-shm-one", "Faro in Java row by row", "shm", "one"),
         FaroJava("java-shm-codec", "Faro in Java by a codec", "shm", "codec"),
@@ -57,6 +62,7 @@ CONTESTANTS: dict[str, Contestant] = {
         Ucx("ucx-shm", "UCX put over shared memory", "posix,self"),
         Ucx("ucx-tcp", "UCX put over TCP", "tcp"),
         Copying("memcpy", "memcpy in one process"),
+        Tuples(TUPLES, "tuples copied in memory"),
         Queries("sql", "the SQL engine over Faro and over tuned NIO sockets"),
         Flink("netty", "Flink over Netty"),
         Flink("shm", "Flink over Faro, shared memory"),
@@ -122,6 +128,7 @@ def experiments(quick: bool, rows: int = PAPER_ROWS) -> list[Experiment]:
         _peers(two_stage),
         _figures(quick, two_stage),
         _multiplexer(quick, two_stage),
+        _operators(quick),
         _python(quick),
         _flink(quick),
         _flink_jobs(quick),
@@ -365,6 +372,62 @@ def _multiplexer(quick: bool, rows: dict) -> Experiment:
         "workers, by delivery to workers or replicated. At least: the CPU time of the busiest worker, or that of all shared by the processors, "
         "which is what time would be on a machine without other work. Memory: what all processes have grown by when "
         "the session is open; of that rings are what more it is with rings twice as large. Skew is counted by the hash and the function that Faro partitions by.",
+    )  # fmt: skip
+
+
+# Of 4 M rows; what the aggregation is measured with.
+GROUPS = (16, 256, 4_096, 16_000, 40_000, 100_000, 200_000, 300_000, 600_000, 1_000_000, 2_500_000, 4_000_000)
+GROUPS_BY_SHAPE = (16_000, 300_000, 4_000_000)  # where keys are not drawn evenly
+JOIN_RATIOS = (1, 4)  # probe rows for each build row
+OPERATOR_SHAPES = ((4, 1), (4, 2))  # the first on one processor, the second on all
+DUCKDB_GROUPS = (16, 100_000, 1_000_000, 4_000_000)  # where DuckDB stands beside it
+# An eighth of what the groups of 16 M rows (10 M states of 16 bytes), or as many build rows of 8 bytes, take at each of 4 nodes.
+MIB = 1024 * KIB
+AN_EIGHTH = {"aggregation": {"operator_bytes": 4 * MIB, "overflow_bytes": MIB}, "join": {"operator_bytes": 3 * MIB, "overflow_bytes": MIB}}
+TUPLE_WIDTHS = (8, 32, 128)  # bytes, of which the cost is measured
+KEY_SHAPES = ({"keys": "zipf", "exponent": 1.0}, {"keys": "sorted"}, {"keys": "changing"})
+MOST_GROUPS_SHAPES = ({"keys": "frequent"}, {"keys": "zipf", "exponent": 1.2})  # of 4 M groups
+
+
+def _operators(quick: bool) -> Experiment:
+    points = ()
+    for processes, workers in OPERATOR_SHAPES[:1] if quick else OPERATOR_SHAPES:
+        for transport in FARO:
+            at = {"processes": processes, "workers": workers, "transport": transport, "rows": 50_000 if quick else 4_000_000}
+            aggregation = {"part": "aggregation", **at}
+            evenly = [{**aggregation, "keys": "uniform", "groups": count} for count in ((GROUPS[0], GROUPS[-1]) if quick else GROUPS)]
+            by_shape = [{**aggregation, **shape, "groups": count} for shape in KEY_SHAPES for count in GROUPS_BY_SHAPE]
+            most = [{**aggregation, **shape, "groups": GROUPS[-1]} for shape in MOST_GROUPS_SHAPES]
+            joins = [{"part": "join", **at, "ratio": ratio} for ratio in (JOIN_RATIOS[:1] if quick else JOIN_RATIOS)]
+            of_shape = _points(("aggregation-ways",), *evenly, *(by_shape[:1] if quick else by_shape + most))
+            of_shape += _points(("join-ways",), *joins)
+            points += _of(of_shape, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+        of_others = _points((DUCKDB,), *({**aggregation, "keys": "uniform", "groups": count} for count in (DUCKDB_GROUPS[:1] if quick else DUCKDB_GROUPS)))
+        of_others += _points((DUCKDB, ARROW), *joins)
+        points += _of(of_others, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+    many = {"processes": 4, "workers": 1, "transport": "shm", "rows": 50_000 if quick else 16_000_000}
+    for part, limit in AN_EIGHTH.items():
+        what = {"keys": "uniform", "groups": 16_000_000} if part == "aggregation" else {"ratio": 1}
+        places = [{"part": f"memory of the {part}", **many, **what, "memory": memory} for memory in ("all", "an eighth")]
+        points += _points((f"{part}-ways",), places[0], {**places[1], **limit})
+    volume = 4_000_000 if quick else 256_000_000  # bytes
+    for row_bytes in TUPLE_WIDTHS[:1] if quick else TUPLE_WIDTHS:
+        width = {"part": "cost", "row_bytes": row_bytes}
+        points += _of(_points((TUPLES,), {**width, "count": volume // row_bytes}), workload="tuples")
+        sent = {**width, "processes": 4, "pattern": "repartition", "rows": volume // row_bytes // 16}
+        points += _of(_points(FARO, sent), workload="receive")
+    return Experiment(
+        "operators", "operators", points, laps=7, pinned=True, time_limit_s=300,
+        title="Aggregation and join over shuffles (Fig. 7 and 8 of The End of Slow Networks)",
+        method="Rows of 4 + 4 bytes, key and value. Aggregation: 4 M rows of all workers, a sum by key, by the number of groups of which keys "
+        "are drawn; a table chosen by itself beside fixed ones, none, and a tree (Dist. AGG), in which each worker aggregates all its rows by hand, "
+        "and then pairs of workers merge their groups. Keys are drawn evenly; by Zipf's law; sorted, as each worker of a sorted table reads them; changing, "
+        "evenly over all groups, and from the middle on over 1024; frequent, half of all rows one key. "
+        "Join: 4 M build rows, each with a key of its own, and as many or four times as many probe rows; beside all rows received first and then partitioned "
+        "and joined by hand, and beside one thread that has all rows, joins them by the same code, and sends nothing. All of a point run in turns over one session, each once to warm "
+        "up. Beside them DuckDB and Arrow, the same rows in their own columns in the memory of one process, with as many threads as it may use processors: the CPU "
+        "time is that of the process. Memory: the same of 16 M rows, with and without a limit of an eighth of what groups or build rows take, overflow's included; what has no room goes to "
+        "a file in the page cache. 4 processes of a worker each share one processor, of two workers each they have all. Count and checksum of groups and of pairs are verified.",
     )  # fmt: skip
 
 

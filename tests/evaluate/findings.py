@@ -3,8 +3,10 @@
 A paragraph says also where Faro loses, and what no difference can be told of."""
 
 import flink_jobs
+from best_choice import VALUE, beside_best, keys_text, places
 from labels import is_java, label, number, shape, size
 from measurement import Comparison, Measurements
+from operator_ways import ARROW, AUTOMATIC, BY_HAND, DUCKDB, JOIN, MATERIALISED, TREE
 from shares import FARO as SQL_FARO
 from shares import SOCKETS as SQL_SOCKETS
 from shares import gain, place_of, share
@@ -248,6 +250,20 @@ def _multiplexer(ms: Measurements):
         yield against(ms, "seconds", "time", "delivery-node", ("delivery-worker",), where, part="skewed", workers=workers)
 
 
+def _operators(ms: Measurements):
+    of_best = []
+    for at in places(ms):
+        where = f"{shape(at)}, {at['transport']}, keys {keys_text(at)}, {at['groups']:,} groups"
+        yield against(ms, VALUE, "CPU time", AUTOMATIC, (TREE, DUCKDB), f" ({where})", **at)
+        found = beside_best(ms, **at)
+        # How many times more the best choice takes.
+        of_best.append((where, found and Comparison(1 / found.times.ratio, 1 / found.times.most, 1 / found.times.least)))
+    yield losses(of_best, "the best choice for each, by CPU time")
+    for at in ms.places("processes", "workers", "transport", "ratio"):
+        where = f" ({shape(at)}, {at['transport']}, 1 : {at['ratio']})"
+        yield against(ms, VALUE, "CPU time", JOIN, (MATERIALISED, BY_HAND, DUCKDB, ARROW), where, part="join", **at)
+
+
 def _python(ms: Measurements):
     for value, what in (("seconds", "time"), ("cpu_seconds", "CPU time")):
         for faro in ("python-shm", "python-tcp", "python-shm-256", "python-tcp-256"):
@@ -330,6 +346,7 @@ _PARAGRAPHS = {
     "peers": _peers,
     "figures": _figures,
     "multiplexer": _multiplexer,
+    "operators": _operators,
     "python": _python,
     "flink": _flink,
     "flink-jobs": _flink_jobs,

@@ -4,10 +4,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import flink_jobs
-from experiments import LARGE_WIDTHS, ROW_WIDTHS, SHAPES_ON_ALL, SKEWED_PART, TCP_SHAPES
+from best_choice import VALUE, beside_best, keys_text
+from experiments import (
+    FARO as TRANSPORTS,
+    DUCKDB_GROUPS,
+    GROUPS,
+    JOIN_RATIOS,
+    KEY_SHAPES,
+    LARGE_WIDTHS,
+    MOST_GROUPS_SHAPES,
+    OPERATOR_SHAPES,
+    ROW_WIDTHS,
+    SHAPES_ON_ALL,
+    SKEWED_PART,
+    TCP_SHAPES,
+)
 from flink import LATENCY, THROUGHPUT
-from labels import number, size
+from labels import label, number, size
 from measurement import Measurements, Spread
+from operator_ways import ARROW, AUTOMATIC, BY_HAND, DUCKDB, JOIN, MATERIALISED, TREE
 from shares import FARO, SOCKETS, gain, most_shuffling, place_of, share
 
 LARGE_SHARE = 0.2  # of a job's CPU time
@@ -244,6 +259,53 @@ class Within:
 
 
 @dataclass(frozen=True)
+class NearTheBest:
+    """At every number of groups the automatic table takes at most `bound` times the CPU time of the best choice there."""
+
+    what: str
+    experiment: str
+    place: dict
+    bound: float
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"≤ {self.bound} ×"
+        found = {groups: beside_best(ms, **self.place, groups=groups) for groups in ms.parameter_values("groups")}
+        found = {groups: one for groups, one in found.items() if one}
+        if not found:
+            return Judged(wanted)
+        most = max(found, key=lambda groups: found[groups].times.ratio)
+        ratios = [one.times.ratio for one in found.values()]
+        above = sum(ratio > self.bound for ratio in ratios)
+        measured = f"{number(min(ratios))} to {number(max(ratios))} ×, most at {most:,} groups, beside {label(found[most].best)}"
+        return Judged(wanted, measured, f"no, not at {above} of {len(found)}" if above else "yes")
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The `value` of a contestant at the place `to` is at most `bound` times that at `start`; without a bound it stands there to
+    compare with."""
+
+    what: str
+    experiment: str
+    value: str
+    contestant: str
+    start: dict
+    to: dict
+    bound: float | None = None
+
+    def judged(self, ms: Measurements) -> Judged:
+        wanted = f"≤ {self.bound} ×" if self.bound else "to compare with"
+        first = {one.lap: one.values[self.value] for one in ms.of(self.contestant, **self.start)}
+        ratios = [one.values[self.value] / first[one.lap] for one in ms.of(self.contestant, **self.to) if first.get(one.lap)]
+        if not ratios:
+            return Judged(wanted)
+        found = Spread.of(ratios)
+        measured = f"{number(found.median)} × ({number(found.least)} to {number(found.most)})"
+        verdict = _verdict(-found.median, -found.most, -self.bound) if self.bound else "–"
+        return Judged(wanted, measured, verdict)
+
+
+@dataclass(frozen=True)
 class Authentication:
     """A secret adds at most `bound` ms to the median time until two nodes are connected."""
 
@@ -426,6 +488,44 @@ def _of_lanes_to_nodes():
         yield within(f"6 × 40 by faro plan: {words}", value, "plan-node", {"part": "plan"}, wanted)
 
 
+def _of_operators():
+    for part, contestant in (("aggregation", AUTOMATIC), ("join", JOIN)):
+        all_, eighth = ({"part": f"memory of the {part}", "memory": memory} for memory in ("all", "an eighth"))
+        what = f"{'radix join' if part == 'join' else part}, 4 × 1, shm, memory limited to an eighth, overflow's included: CPU in times of the unlimited"
+        yield Growth(what, "operators", VALUE, contestant, all_, eighth, 2)
+    for processes, workers in OPERATOR_SHAPES:
+        for transport in TRANSPORTS:
+            place = {"processes": processes, "workers": workers, "transport": transport}
+            yield from _of_aggregation({"part": "aggregation", **place}, f"{processes} × {workers}, {transport}")
+            yield from _of_join({"part": "join", **place}, f"{processes} × {workers}, {transport}")
+
+
+def _of_aggregation(place: dict, where: str):
+    text = f"aggregation, {where}: CPU per row against the best choice"
+    yield NearTheBest(f"{text}, keys drawn evenly, at every number of groups", "operators", {**place, "keys": "uniform"}, 1.25)
+    for bound, shapes in ((1.4, KEY_SHAPES), (1.25, MOST_GROUPS_SHAPES)):
+        for shape in shapes:
+            yield NearTheBest(f"{text}, keys {keys_text(shape)}", "operators", {**place, **shape}, bound)
+    for groups, of_shm in zip(DUCKDB_GROUPS, (0.7, 1.3, 0.55, 0.5)):
+        bound = of_shm if place["transport"] == "shm" else round(of_shm + 0.15, 2)
+        what = f"aggregation, {where}, {groups:,} groups: CPU per row against DuckDB"
+        yield Beside(what, "operators", VALUE, AUTOMATIC, DUCKDB, {**place, "keys": "uniform", "groups": groups}, bound)
+    few, many = ({**place, "keys": "uniform", "groups": groups} for groups in (GROUPS[0], GROUPS[-1]))
+    for contestant, bound in ((AUTOMATIC, 8), (TREE, None)):
+        what = f"Fig. 8b, {where}: time at 4 M groups over that at 16, {'ours' if bound else 'Dist. AGG'}"
+        yield Growth(what, "operators", "seconds", contestant, few, many, bound)
+
+
+def _of_join(place: dict, where: str):
+    for ratio in JOIN_RATIOS:
+        at, text = {**place, "ratio": ratio}, f"radix join, {where}, 1 : {ratio}: CPU per row against"
+        of_hand = 1.5 if place["transport"] == "shm" else 1.9
+        yield Beside(f"{text} one thread by hand without a shuffle", "operators", VALUE, JOIN, BY_HAND, at, of_hand)
+        yield Beside(f"{text} rows received first (GHJ)", "operators", VALUE, JOIN, MATERIALISED, at, 0.95)
+        yield Beside(f"{text} DuckDB", "operators", VALUE, JOIN, DUCKDB, at, 0.4)
+        yield Beside(f"{text} Arrow", "operators", VALUE, JOIN, ARROW, at, 0.3)
+
+
 def _of_python():
     for value, name in (("bytes_per_second", "bytes per second"), ("bytes_per_cpu_second", "bytes per second of CPU")):
         for faro, other, bound in (("shm", "flight", 1.5), ("shm", "pickle", 2), ("tcp", "flight", 1)):
@@ -446,6 +546,7 @@ GOALS = (
     Goal("Faster than Aeron IPC carrying the same frames from Java", "peers", "seconds", "java-shm", "aeron-ipc", 1.3),
     *_of_figures(),
     *_of_multiplexer(),
+    *_of_operators(),
     *_of_python(),
     *_of_queries("queries", "TPC-C", TPCC),
     *_of_queries("queries-tpch", "TPC-H", TPCH),

@@ -5,9 +5,10 @@ from experiments import CONTESTANTS
 from faro import LABELS as ROW_LABELS
 from flink_jobs import LABELS as FLINK_JOBS_LABELS
 from guest import LABELS as GUEST_LABELS
+from operator_ways import LABELS as OPERATOR_LABELS
 from queries import LABELS as QUERIES_LABELS
 
-_LABELS = {**ROW_LABELS, **DELIVERY_LABELS, **GUEST_LABELS, **QUERIES_LABELS, **FLINK_JOBS_LABELS}  # of those that are measured in one run with others
+_LABELS = {**ROW_LABELS, **DELIVERY_LABELS, **GUEST_LABELS, **OPERATOR_LABELS, **QUERIES_LABELS, **FLINK_JOBS_LABELS}  # of those that are measured in one run with others
 
 
 def label(contestant: str) -> str:

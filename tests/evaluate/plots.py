@@ -11,8 +11,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
 import flink_jobs  # noqa: E402
 from flink import LATENCY, THROUGHPUT  # noqa: E402
-from labels import is_java, label, number, size  # noqa: E402
+from labels import is_java, label, number, shape, size  # noqa: E402
 from measurement import Measurements  # noqa: E402
+from operator_ways import AUTOMATIC, BY_HAND, CHOICES, JOIN, MATERIALISED, TREE  # noqa: E402
 
 # The same colour for the same carrier everywhere; what runs in Java is dashed.
 _COLOURS = {
@@ -25,6 +26,8 @@ _COLOURS = {
     "sql-faro": "#0b6e4f", "sql-sockets": "#c8374a",
     "python-shm": "#0b6e4f", "python-shm-256": "#58a88b", "python-tcp": "#2878b5", "python-tcp-256": "#7fb0d6",
     "python-flight": "#e08a1e", "python-pickle": "#c8374a",
+    AUTOMATIC: "#0b6e4f", TREE: "#c8374a", **dict(zip(CHOICES[1:], ("#555555", "#e9c46a", "#e08a1e", "#b5651d", "#8a5fb0", "#c3aedb"))),
+    JOIN: "#0b6e4f", MATERIALISED: "#c8374a", BY_HAND: "#777777",
     "flink-shm": "#0b6e4f", "flink-tcp": "#2878b5", "flink-local": "#999999",
 }  # fmt: skip
 _ERROR_BARS = {"capsize": 2, "linewidth": 1, "ecolor": "#333333"}
@@ -212,6 +215,28 @@ def _groups_by_width(everything: Measurements):
     return _grid(("groups",), "{}", "width of a row", values, draw, width=4, height=2.6)
 
 
+def _operators(everything: Measurements):
+    """Fig. 8b: by groups, a column for each shape of the cluster and transport; below it joins, by probe rows for each build row."""
+    evenly = Measurements([one for one in everything.all if one.parameters["part"] == "aggregation" and one.parameters["keys"] == "uniform"])
+    joins = Measurements([one for one in everything.all if one.parameters["part"] == "join"])
+    names = ("processes", "workers", "transport")
+    columns = {f"{shape(at)}, {at['transport']}": at for at in everything.places(*names) if any(one.parameters.items() >= at.items() for one in everything.all)}
+
+    def draw(axes, value, scale, column):
+        if value == "ratio":
+            _lines(axes, joins, "cpu_ns_per_row", scale, "ratio", **columns[column])
+            axes.set_xticks(joins.parameter_values("ratio"), [f"1 : {ratio}" for ratio in joins.parameter_values("ratio")])
+            _from_zero(axes)
+            return
+        _lines(axes, evenly, value, scale, "groups", **columns[column])
+        _log(axes.xaxis)
+        _log_y(axes)
+
+    values = (("cpu_ns_per_row", 1, "aggregation, CPU ns per row"), ("seconds", 1, "aggregation, s"), ("ratio", 1, "join, CPU ns per row"))
+    x_label = "groups, in joins build rows : probe rows"
+    return _grid(list(columns), "{}", x_label, values, draw, width=3.6, height=2.6)
+
+
 def _bars_of_python(ms: Measurements):
     return _bars(ms, (("cpu_seconds", 1, "CPU seconds of both processes"), ("seconds", 1, "seconds")))
 
@@ -326,6 +351,7 @@ _PICTURES = {
     "peers": _bars,
     "figures": _bars_of_figures,
     "multiplexer": _groups_by_width,
+    "operators": _operators,
     "python": _bars_of_python,
     "flink": _flink,
     "flink-jobs": _flink_jobs,

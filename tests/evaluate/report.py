@@ -6,7 +6,9 @@ from pathlib import Path
 from string import Template
 
 import findings
+import join_costs
 import multiplexer
+import operators
 import plots
 from goals import GOALS
 from labels import label, number, size
@@ -30,6 +32,7 @@ _COLUMNS = {
     "send_cpu_ns_per_row": ("to send, CPU ns/row", 1),
     "receive_cpu_ns_per_row": ("to receive, CPU ns/row", 1),
     "cpu_ns_per_copy": ("CPU ns/copy", 1),
+    "cpu_ns_per_row": ("CPU ns/row", 1),
     "send_cpu_ns_per_copy": ("to send, CPU ns/copy", 1),
     "rows_per_frame": ("rows/frame", 1),
     "least_seconds": ("at least, s", 1),
@@ -128,6 +131,14 @@ def _experiment(experiment: dict, measurements: Measurements, picture: str) -> s
         parts += [_table(multiplexer.HEAD, multiplexer.figures(measurements)), f"<p>{escape(multiplexer.HYBRID)}</p>"]
         parts.append(_table(multiplexer.HYBRID_HEAD, multiplexer.hybrid(measurements), range(1, 9)))
         parts.append(f"<p>{escape(multiplexer.NOT_SHOWN)}</p>")
+    if experiment["name"] == operators.NAME and measurements.all:
+        parts += [_table(operators.HEAD, operators.figures(measurements)), f"<p>{escape(operators.AGGREGATION)}</p>"]
+        parts.append(_table(operators.AGGREGATION_HEAD, operators.aggregation(measurements), range(2, 14)))
+        parts.append(f"<p>{escape(operators.JOIN_TEXT)}</p>")
+        parts.append(_table(operators.JOIN_HEAD, operators.joins(measurements), range(2, 11)))
+        parts.append(f"<p>{escape(join_costs.TEXT)}</p>")
+        parts.append(_table(join_costs.HEAD, join_costs.figures(measurements, operators.TRANSPORTS), range(2, 11)))
+        parts.append(f"<p>{escape(operators.NOT_SHOWN)}</p>")
     if experiment["left_out"]:
         missing = "; ".join(f"{label(name)}: {reason}" for name, reason in experiment["left_out"].items())
         parts.append(f'<p class="note">Left out: {escape(missing)}.</p>')

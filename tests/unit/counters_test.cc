@@ -81,7 +81,9 @@ TEST(Counters, keep_their_ids_and_places) {
                                               {140, {"held_frames", 0}},
                                               {143, {"mending_ns", 24}},
                                               {161, {"untaken_streams", 8}},
-                                              {171, {"untaken_ns", 8}}};
+                                              {171, {"untaken_ns", 8}},
+                                              {180, {"rows_in", 0}},
+                                              {190, {"peak_bytes", 80}}};
   size_t found = 0;
   for (const Description& row : descriptions()) {
     const auto place = expected.find(row.id);
@@ -419,6 +421,61 @@ TEST(CounterFile, has_the_node_s_end_only_where_lanes_end_there) {
   test::expect_contains(page, "faro_node_end_untaken_frames{cluster=\"test\",node=\"1\"} 7\n");
   test::expect_contains(
       page, "faro_worker_node_end_streams{cluster=\"test\",node=\"1\",worker=\"4\"} 3\n");
+}
+
+TEST(CounterFile, shows_operators_one_by_one_while_they_live_and_all_that_were_added_up) {
+  constexpr uint64_t kAggregation = 1, kJoin = 2;
+  TemporaryFolder folder;
+  const auto file = make(folder.path());
+  OperatorSlots slots = file->operators(2);
+  const QueryId query{5, 6, 1, 0};
+  OperatorRecord* const one = slots.take({query, 9, kJoin, 77});
+  OperatorRecord* const other = slots.take({query, 3, kAggregation, 78});
+  ASSERT_TRUE(one != nullptr && other != nullptr);
+  OperatorValues of_one, of_other, now;
+  now.rows_in = 40;
+  now.held_bytes = 64;
+  slots.count(one, kJoin, now, of_one);
+  slots.count(other, kAggregation, now, of_other);
+  now.rows_in = 50;
+  now.held_bytes = 32;
+  slots.count(one, kJoin, now, of_one);
+
+  const auto view = test::value_of(CounterView::open(file->path()));
+  NodeView node = view->read();
+  EXPECT_TRUE(node.workers[0].operators.empty());
+  ASSERT_EQ(node.workers[2].operators.size(), 2u);
+  const OperatorView& shown = node.workers[2].operators[0];
+  EXPECT_EQ(shown.query, query);
+  EXPECT_EQ(shown.stage, 9u);
+  EXPECT_EQ(shown.kind, kJoin);
+  EXPECT_EQ(shown.since_ns, 77u);
+  EXPECT_EQ(shown.counters.rows_in, 50u);
+  EXPECT_EQ(shown.counters.held_bytes, 32u);
+
+  OperatorValues of_third;  // for which there is no room
+  now.rows_in = 1000;
+  slots.count(nullptr, kJoin, now, of_third);
+  OperatorSlots::free(one);
+  node = view->read();
+  ASSERT_EQ(node.workers[2].operators.size(), 1u);
+  EXPECT_EQ(node.workers[2].operators[0].stage, 3u);
+  EXPECT_EQ(node.workers[2].operator_totals[kAggregation - 1].rows_in, 40u);
+  EXPECT_EQ(node.workers[2].operator_totals[kJoin - 1].rows_in, 1050u);
+  EXPECT_EQ(node.workers[2].operator_totals[kJoin - 1].held_bytes, 64u);
+  EXPECT_EQ(node.workers[1].operator_totals[kJoin - 1].rows_in, 0u);
+  const std::string page = prometheus_text(node);
+  const std::string of_worker = R"({cluster="test",node="1",worker="4",kind=)";
+  test::expect_contains(page, "faro_operator_rows_in_total" + of_worker + "\"join\"} 1050\n");
+  test::expect_contains(page, "faro_operator_held_bytes" + of_worker + "\"aggregation\"} 64\n");
+
+  OperatorRecord* const again = slots.take({query, 4, kJoin, 79});
+  EXPECT_EQ(again, one);
+  node = view->read();
+  EXPECT_EQ(node.workers[2].operators[0].counters.rows_in, 0u) << "nothing of the one before";
+  for (uint32_t taken = 2; taken < kOperatorSlots; ++taken)
+    EXPECT_NE(slots.take({query, 4, kJoin, 79}), nullptr);
+  EXPECT_EQ(slots.take({query, 4, kJoin, 79}), nullptr);
 }
 
 TEST(CounterView, names_both_versions_of_a_layout_it_does_not_know) {

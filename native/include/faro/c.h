@@ -435,6 +435,35 @@ faro_code faro_session_read_metrics(const faro_session* session, faro_session_me
                                     faro_tell_link tell_link, faro_tell_lane tell_lane,
                                     void* context);
 
+/* An operator that lives, or all of a kind that a worker has made, added up; faro::OperatorCounts
+ * says what each counts. */
+typedef struct faro_operator_metrics {
+  uint32_t size;
+  uint32_t version;
+  faro_query_id query; /* as the stage, 0 where all are added up */
+  uint32_t stage;      /* its first one */
+  uint32_t worker;     /* its number */
+  uint32_t kind;       /* 1: an aggregation, 2: a join */
+  uint32_t is_total;   /* 1: all of the kind that the worker has made */
+  uint64_t rows_in;
+  uint64_t rows_out;
+  uint64_t states_sent;
+  uint64_t rows_arrived;
+  uint64_t partitions_spilled;
+  uint64_t spilled_bytes;
+  uint64_t partitions_split;
+  uint64_t passes;
+  uint64_t table_states;
+  uint64_t held_bytes;
+  uint64_t peak_bytes;
+} faro_operator_metrics;
+/* It is told the metrics of one operator, or of one kind, which are valid until it returns. */
+typedef void (*faro_tell_operator)(void* context, const faro_operator_metrics* metrics);
+/* Tells, before this call returns, of every operator of this node that lives (up to 16 of a
+ * worker), then for each worker and kind of all that were made. Threads: any. */
+faro_code faro_session_read_operators(const faro_session* session, faro_tell_operator tell_operator,
+                                      void* context);
+
 /* What a shuffle has sent to one receiver, and received from one sender: faro::SentMetrics and
  * faro::ReceivedMetrics say what each counts. Both are without `size`: faro_shuffle_metrics tells
  * the distance. */

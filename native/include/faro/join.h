@@ -135,7 +135,9 @@ class RadixJoin {
 
   /// Before all pairs were handed out, and without stop(), it fails the query.
   ~RadixJoin() {
-    if (part_ != nullptr && !has_stopped_ && !has_ended_) part_->leave("join");
+    if (part_ == nullptr) return;
+    if (!has_stopped_ && !has_ended_) part_->leave("join");
+    if (join_) part_->publish();
   }
   RadixJoin(const RadixJoin&) = delete;
   RadixJoin& operator=(const RadixJoin&) = delete;
@@ -314,12 +316,21 @@ class RadixJoin {
     build_.input = spec.build_input;
     probe_.input = spec.probe_input;
     stage_ = spec.stage;
-    auto made = detail::OperatorPart::make(worker, "a join", reserve_bytes(), std::move(stages));
+    auto made =
+        detail::OperatorPart::make(worker, OperatorKind::join, reserve_bytes(), std::move(stages));
     if (!made.ok()) return made.status();
     part_ = std::move(*made);
     receives_ = !part_->has_ended(kProbe);
     has_ended_ = !receives_;
     join_.emplace(*part_, what_, spec.kind, spec.output_early);
+    part_->tells([this](OperatorCounts& counts) {
+      const JoinMetrics now = metrics();
+      counts.rows_in = now.build_rows + now.probe_rows;
+      counts.rows_out = now.pairs;
+      counts.rows_arrived = now.build_rows_received + now.probe_rows_received;
+      counts.partitions_split = now.partitions_split;
+      counts.passes = now.passes;
+    });
     find_sender(build_);
     find_sender(probe_);
     for (size_t stage = 0; stage < kStages; ++stage) {

@@ -108,13 +108,48 @@ struct ShuffleMetrics {
   std::vector<ReceivedMetrics> received;
 };
 
+enum class OperatorKind : uint8_t { aggregation = 1, join = 2 };
+
+/// What operators have done (faro/aggregate.h, faro/join.h), as of the end of the last call of
+/// each.
+struct OperatorCounts {
+  uint64_t rows_in = 0;   ///< added, to a join those of both sides
+  uint64_t rows_out = 0;  ///< groups or pairs handed out
+  /// By an aggregation: rows that passed its table, and groups of full tables. rows_in over these
+  /// is the reduction.
+  uint64_t states_sent = 0;
+  uint64_t rows_arrived = 0;        ///< states at an aggregation, rows of both sides at a join
+  uint64_t partitions_spilled = 0;  ///< times that one was
+  uint64_t spilled_bytes = 0;
+  uint64_t partitions_split = 0;  ///< they did not fit the cache
+  uint64_t passes = 0;            ///< by a join: times that probe rows were gone over once more
+  uint64_t table_states = 0;  ///< of the table that rows meet now; 0: they pass, or it is a join
+  uint64_t held_bytes = 0;    ///< of operator.memory_bytes, now
+  uint64_t peak_bytes = 0;    ///< the most that it was
+};
+/// An operator that lives. A worker has up to 16 of them; others are in OperatorTotals alone.
+struct OperatorMetrics : OperatorCounts {
+  QueryId query{};
+  uint32_t stage = 0;  ///< its first one
+  uint32_t worker = 0;
+  OperatorKind kind = OperatorKind::aggregation;
+};
+/// All operators of a kind that a worker has made, added up; the last three of these that live.
+struct OperatorTotals : OperatorCounts {
+  uint32_t worker = 0;
+  OperatorKind kind = OperatorKind::aggregation;
+};
+
 struct SessionMetrics {
   std::vector<WorkerMetrics> workers;  ///< of this node
   std::vector<LinkMetrics> links;
   std::vector<LaneMetrics> lanes;
   /// The shuffles of the query that was asked for, as the workers of this node have opened them.
   std::vector<ShuffleMetrics> shuffles;
-  uint64_t overflow_memory_bytes = 0;  ///< in use now
+  /// Those that live, of every query, by worker of this node.
+  std::vector<OperatorMetrics> operators;
+  std::vector<OperatorTotals> operator_totals;  ///< by worker of this node, and kind
+  uint64_t overflow_memory_bytes = 0;           ///< in use now
   uint64_t overflow_memory_peak_bytes = 0;
   uint64_t overflow_file_bytes = 0;
   uint64_t overflow_file_peak_bytes = 0;

@@ -28,6 +28,7 @@ struct WorkerContext {
   OperatorMemory& operator_memory;
   const base::Settings& settings;
   counters::WorkerCounters& counters;    // written by this worker, read by anyone
+  counters::OperatorSlots operators;     // where operators of this worker count
   const std::shared_ptr<Intake> intake;  // never null
 
   static WorkerContext of(uint32_t local_index, const NodeLife& node,
@@ -44,6 +45,7 @@ struct WorkerContext {
             operator_memory,
             settings,
             membership.counters().worker(local_index),
+            membership.counters().operators(local_index),
             std::make_shared<Intake>()};
   }
 

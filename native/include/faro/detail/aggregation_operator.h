@@ -43,7 +43,9 @@ class AggregationOperator {
  public:
   /// Before all groups were handed out, and without stop(), it fails the query.
   ~AggregationOperator() {
-    if (part_ != nullptr && !has_stopped_ && !has_ended_) part_->leave("aggregation");
+    if (part_ == nullptr) return;
+    if (!has_stopped_ && !has_ended_) part_->leave("aggregation");
+    if (after_) part_->publish();
   }
   AggregationOperator(const AggregationOperator&) = delete;
   AggregationOperator& operator=(const AggregationOperator&) = delete;
@@ -174,14 +176,23 @@ class AggregationOperator {
     stages.push_back({{spec.query, spec.stage, kind_.shuffle_row_bytes(), spec.senders,
                        spec.receivers, std::move(format)},
                       [this](Batch& batch) { return take(batch); }});
-    auto made = OperatorPart::make(worker, "an aggregation", reserve_bytes(kind_) + extra_bytes,
-                                   std::move(stages));
+    auto made = OperatorPart::make(worker, OperatorKind::aggregation,
+                                   reserve_bytes(kind_) + extra_bytes, std::move(stages));
     if (!made.ok()) return made.status();
     part_ = std::move(*made);
     stage_ = spec.stage;
     has_ended_ = part_->has_ended(0);  // this worker receives nothing
     after_.emplace(*part_, kind_);
     before_.emplace(*part_, kind_, most_table_states(), part_->fair_bytes() / 4, spec.table_states);
+    part_->tells([this](OperatorCounts& counts) {
+      const AggregationMetrics now = metrics();
+      counts.rows_in = now.rows;
+      counts.rows_out = now.groups;
+      counts.states_sent = now.states_sent;
+      counts.rows_arrived = now.states_received;
+      counts.partitions_split = now.partitions_split;
+      counts.table_states = now.table_states;
+    });
     const auto sender = kind_.sender(part_->shuffle(0));
     sends_ = sender.ok();
     if (!sends_) return Status::Ok();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "faro/batch.h"
+#include "faro/metrics.h"
 #include "faro/outcome.h"
 #include "faro/session.h"
 #include "faro/shuffle.h"
@@ -39,10 +40,9 @@ class OperatorPart {
   static constexpr uint64_t kLeastReserve = uint64_t{1} << 20;
 
   /// Takes `reserve_bytes`, or kLeastReserve if that is more, of operator.memory_bytes, and opens
-  /// the stages. `name`: of the operator, for errors. Errors: limit_exceeded (the reserve),
-  /// resource_limit (this machine has less than operator.memory_bytes), those of
-  /// Worker::open_shuffle.
-  static Result<std::unique_ptr<OperatorPart>> make(Worker& worker, const char* name,
+  /// the stages. Errors: limit_exceeded (the reserve), resource_limit (this machine has less than
+  /// operator.memory_bytes), those of Worker::open_shuffle.
+  static Result<std::unique_ptr<OperatorPart>> make(Worker& worker, OperatorKind kind,
                                                     uint64_t reserve_bytes,
                                                     std::vector<Stage> stages);
   /// Closes its stages. What it has taken must have been given back.
@@ -77,6 +77,13 @@ class OperatorPart {
    private:
     OperatorPart& part_;
   };
+  /// Says what the operator has done; what it has spilled and holds is known here.
+  using Tell = std::function<void(OperatorCounts& counts)>;
+  /// `tell` is asked at the end of each call, so that the session can show it (SessionMetrics).
+  void tells(Tell tell);
+  /// What was done outside of a call, before the operator is destroyed.
+  void publish() noexcept;
+
   /// Takes what has come for this operator, some batches of it; whether there was anything.
   bool take_in() noexcept;
   /// Repeats `attempt` as long as it answers would_wait; meanwhile it takes in what comes for all

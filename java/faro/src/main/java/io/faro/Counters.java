@@ -14,6 +14,8 @@ public sealed interface Counters
         WorkerMetrics,
         LinkMetrics,
         LaneMetrics,
+        OperatorMetrics,
+        OperatorTotals,
         ShuffleMetrics,
         SentMetrics,
         ReceivedMetrics,

@@ -72,6 +72,8 @@ final class NativeMetrics {
         list(index(), this::worker),
         list(index(), this::link),
         list(index(), this::lane),
+        list(index(), this::operator),
+        list(index(), this::operatorTotals),
         value(), value(), value(), value(), value(), value(), value(), value());
   }
 
@@ -91,6 +93,18 @@ final class NativeMetrics {
   private LaneMetrics lane() {
     return new LaneMetrics(
         index(), index(), value(), value(), value(), value(), value(), value(), value(), value());
+  }
+
+  private OperatorMetrics operator() {
+    return new OperatorMetrics(
+        index(), OperatorKind.of(value()), new QueryId(value(), value(), index()), index(), value(),
+        value(), value(), value(), value(), value(), value(), value(), value(), value(), value());
+  }
+
+  private OperatorTotals operatorTotals() {
+    return new OperatorTotals(
+        index(), OperatorKind.of(value()), value(), value(), value(), value(), value(), value(),
+        value(), value(), value(), value(), value());
   }
 
   private ShuffleMetrics shuffle(QueryId query) {

@@ -8,6 +8,8 @@ import java.util.List;
  * @param workers of this node
  * @param links to every node, including this one
  * @param lanes of these links; lanes within this node appear twice, as sent and as received
+ * @param operators of this node that live
+ * @param operatorTotals by worker of this node and kind, of all that were made
  * @param overflowMemoryBytes memory in use for spilled rows
  * @param overflowMemoryPeakBytes the most memory that was in use for spilled rows
  * @param overflowFileBytes bytes of the overflow file in use for spilled rows
@@ -21,6 +23,8 @@ public record SessionMetrics(
     List<WorkerMetrics> workers,
     List<LinkMetrics> links,
     List<LaneMetrics> lanes,
+    List<OperatorMetrics> operators,
+    List<OperatorTotals> operatorTotals,
     long overflowMemoryBytes,
     long overflowMemoryPeakBytes,
     long overflowFileBytes,

@@ -138,6 +138,48 @@ class AggregationTest {
   }
 
   @Test
+  void aSessionShowsOperatorsThatLiveAndTotalsOfAll() {
+    cluster = new Cluster("auto", 1, 2);
+    Session session = cluster.session(0);
+    QueryId query = cluster.beginQuery();
+    onWorkers(
+        query,
+        new AggregationSpec(query, 3, SALES, List.of(0), FUNCTIONS),
+        (worker, aggregation) -> {
+          for (int i = 0; i < 100; i++) {
+            assertEquals(Outcome.DONE, aggregation.add(row(i)));
+          }
+          assertEquals(Outcome.DONE, aggregation.finish());
+          while (aggregation.next() == Outcome.DONE) {}
+          OperatorMetrics shown =
+              session.metrics().operators().stream()
+                  .filter(one -> one.worker() == worker.number())
+                  .findFirst()
+                  .orElseThrow();
+          AggregationMetrics told = aggregation.metrics();
+          assertEquals(OperatorKind.AGGREGATION, shown.kind());
+          assertEquals(query, shown.query());
+          assertEquals(3, shown.stage());
+          assertEquals(100, shown.rowsIn());
+          assertEquals(told.groups(), shown.rowsOut());
+          assertEquals(told.statesSent(), shown.statesSent());
+          assertEquals(told.statesReceived(), shown.rowsArrived());
+          assertEquals(told.peakBytes(), shown.peakBytes());
+          assertTrue(shown.heldBytes() <= shown.peakBytes(), shown.toString());
+          assertEquals(100L, shown.counters().get("rows_in"));
+        });
+    SessionMetrics after = session.metrics();
+    assertEquals(List.of(), after.operators());
+    assertEquals(
+        List.of(0, 0, 1, 1), after.operatorTotals().stream().map(OperatorTotals::worker).toList());
+    for (OperatorTotals all : after.operatorTotals()) {
+      boolean isAggregation = all.kind() == OperatorKind.AGGREGATION;
+      assertEquals(isAggregation ? 100 : 0, all.rowsIn());
+      assertEquals(0, all.heldBytes());
+    }
+  }
+
+  @Test
   void rowsInMemoryAreAddedAsTheyLie() {
     cluster = new Cluster("auto", 1, 1);
     QueryId query = cluster.beginQuery();

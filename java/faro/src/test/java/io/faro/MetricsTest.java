@@ -52,6 +52,7 @@ class MetricsTest {
                   names("worker", metrics.workers().get(0)),
                   names("link", metrics.links().get(0)),
                   names("lane", metrics.lanes().get(0)),
+                  names("operator", metrics.operatorTotals().get(0)),
                   names("shuffle", shuffle),
                   names("sent", new SentMetrics(0, 0, 0, 0, 0, 0, 0)),
                   names("received", new ReceivedMetrics(0, 0, 0, 0, 0, 0)),

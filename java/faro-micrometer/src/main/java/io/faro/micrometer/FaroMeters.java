@@ -3,6 +3,7 @@ package io.faro.micrometer;
 import io.faro.Counters;
 import io.faro.FaroException;
 import io.faro.LinkMetrics;
+import io.faro.OperatorTotals;
 import io.faro.Session;
 import io.faro.SessionMetrics;
 import io.faro.WorkerMetrics;
@@ -11,6 +12,7 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -18,10 +20,11 @@ import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 
 /**
- * The counters of a session, its workers and its links as meters:
- * {@code faro.session.queries.failed}, {@code faro.worker.rows.sent}, {@code faro.link.bytes.sent}
- * and so on, named as in C++ with dots. Tags: {@code node} (this node), {@code worker} or
- * {@code peer} and {@code transport}. What can also fall is a gauge, all else a counter.
+ * The counters of a session, its workers, their operators and its links as meters:
+ * {@code faro.session.queries.failed}, {@code faro.worker.rows.sent},
+ * {@code faro.operator.rows.in}, {@code faro.link.bytes.sent} and so on, named as in C++ with dots.
+ * Tags: {@code node} (this node); {@code worker}, with {@code kind} of operators; {@code peer} and
+ * {@code transport}. What can also fall is a gauge, all else a counter.
  *
  * <pre>{@code new FaroMeters(session).bindTo(registry);}</pre>
  *
@@ -41,7 +44,10 @@ public final class FaroMeters implements MeterBinder {
           "untaken_streams",
           "open_shuffles",
           "held_frames",
-          "unreleased_bytes");
+          "unreleased_bytes",
+          "table_states",
+          "held_bytes",
+          "peak_bytes");
 
   // A registry reads all meters in a row: one snapshot serves them, which costs more than a
   // counter.
@@ -68,6 +74,17 @@ public final class FaroMeters implements MeterBinder {
       WorkerMetrics worker = now.workers().get(i);
       Tags tags = node.and("worker", Integer.toString(worker.worker()));
       bind(registry, "faro.worker.", tags, metrics -> metrics.workers().get(index).counters());
+    }
+    for (int i = 0; i < now.operatorTotals().size(); i++) {
+      int index = i;
+      OperatorTotals all = now.operatorTotals().get(i);
+      String kind = all.kind().name().toLowerCase(Locale.ROOT);
+      Tags tags = node.and("worker", Integer.toString(all.worker()), "kind", kind);
+      bind(
+          registry,
+          "faro.operator.",
+          tags,
+          metrics -> metrics.operatorTotals().get(index).counters());
     }
     for (LinkMetrics link : now.links()) {
       Tags tags = node.and("peer", Integer.toString(link.node()), "transport", link.transport());

@@ -50,12 +50,17 @@ class FaroMetersTest {
           100, registry.get("faro.worker.rows.sent").tag("worker", "0").functionCounter().count());
       assertTrue(
           registry.get("faro.link.bytes.sent").tag("transport", "local").functionCounter().count() > 800);
+      assertEquals(
+          0, registry.get("faro.operator.rows.in").tag("kind", "join").functionCounter().count());
+      assertEquals(
+          0, registry.get("faro.operator.held.bytes").tag("worker", "0").tag("kind", "join").gauge().value());
       assertEquals(0, registry.get("faro.session.queries.running").tag("node", "0").gauge().value());
       var metrics = session.metrics();
       assertEquals(
           metrics.counters().size()
               + metrics.workers().get(0).counters().size()
-              + metrics.links().get(0).counters().size(),
+              + metrics.links().get(0).counters().size()
+              + 2 * metrics.operatorTotals().get(0).counters().size(),
           registry.getMeters().size());
     }
   }
