@@ -13,7 +13,7 @@ import flink_jobs  # noqa: E402
 from flink import LATENCY, THROUGHPUT  # noqa: E402
 from labels import is_java, label, number, shape, size  # noqa: E402
 from measurement import Measurements  # noqa: E402
-from operator_ways import AUTOMATIC, BY_HAND, CHOICES, JOIN, MATERIALISED, TREE  # noqa: E402
+from operator_ways import ARROW, AUTOMATIC, BY_HAND, CHOICES, DUCKDB, JOIN, MATERIALISED, TREE  # noqa: E402
 
 # The same colour for the same carrier everywhere; what runs in Java is dashed.
 _COLOURS = {
@@ -27,7 +27,7 @@ _COLOURS = {
     "python-shm": "#0b6e4f", "python-shm-256": "#58a88b", "python-tcp": "#2878b5", "python-tcp-256": "#7fb0d6",
     "python-flight": "#e08a1e", "python-pickle": "#c8374a",
     AUTOMATIC: "#0b6e4f", TREE: "#c8374a", **dict(zip(CHOICES[1:], ("#555555", "#e9c46a", "#e08a1e", "#b5651d", "#8a5fb0", "#c3aedb"))),
-    JOIN: "#0b6e4f", MATERIALISED: "#c8374a", BY_HAND: "#777777",
+    JOIN: "#0b6e4f", MATERIALISED: "#c8374a", BY_HAND: "#777777", DUCKDB: "#2878b5", ARROW: "#e08a1e",
     "flink-shm": "#0b6e4f", "flink-tcp": "#2878b5", "flink-local": "#999999",
 }  # fmt: skip
 _ERROR_BARS = {"capsize": 2, "linewidth": 1, "ecolor": "#333333"}
@@ -229,7 +229,8 @@ def _operators(everything: Measurements):
             _from_zero(axes)
             return
         _lines(axes, evenly, value, scale, "groups", **columns[column])
-        _log(axes.xaxis)
+        groups = evenly.parameter_values("groups")
+        _log(axes.xaxis, groups[:: max(1, len(groups) // 3)], "{:,}".format)
         _log_y(axes)
 
     values = (("cpu_ns_per_row", 1, "aggregation, CPU ns per row"), ("seconds", 1, "aggregation, s"), ("ratio", 1, "join, CPU ns per row"))
