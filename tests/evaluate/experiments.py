@@ -392,6 +392,7 @@ MOST_GROUPS_SHAPES = ({"keys": "frequent"}, {"keys": "zipf", "exponent": 1.2})  
 def _operators(quick: bool) -> Experiment:
     points = ()
     for processes, workers in OPERATOR_SHAPES[:1] if quick else OPERATOR_SHAPES:
+        of_shape = ()
         for transport in FARO:
             at = {"processes": processes, "workers": workers, "transport": transport, "rows": 50_000 if quick else 4_000_000}
             aggregation = {"part": "aggregation", **at}
@@ -399,12 +400,12 @@ def _operators(quick: bool) -> Experiment:
             by_shape = [{**aggregation, **shape, "groups": count} for shape in KEY_SHAPES for count in GROUPS_BY_SHAPE]
             most = [{**aggregation, **shape, "groups": GROUPS[-1]} for shape in MOST_GROUPS_SHAPES]
             joins = [{"part": "join", **at, "ratio": ratio} for ratio in (JOIN_RATIOS[:1] if quick else JOIN_RATIOS)]
-            of_shape = _points(("aggregation-ways",), *evenly, *(by_shape[:1] if quick else by_shape + most))
+            of_shape += _points(("aggregation-ways",), *evenly, *(by_shape[:1] if quick else by_shape + most))
             of_shape += _points(("join-ways",), *joins)
-            points += _of(of_shape, pinned=(processes, workers) == OPERATOR_SHAPES[0])
-        of_others = _points((DUCKDB,), *({**aggregation, "keys": "uniform", "groups": count} for count in (DUCKDB_GROUPS[:1] if quick else DUCKDB_GROUPS)))
-        of_others += _points((DUCKDB, ARROW), *joins)
-        points += _of(of_others, pinned=(processes, workers) == OPERATOR_SHAPES[0])
+            if transport == FARO[0]:  # those without one stand beside both
+                compared = [place for place in evenly if place["groups"] in DUCKDB_GROUPS]
+                of_shape += _points((DUCKDB,), *compared, *joins) + _points((ARROW,), *joins)
+        points += _of(of_shape, pinned=(processes, workers) == OPERATOR_SHAPES[0])
     many = {"processes": 4, "workers": 1, "transport": "shm", "rows": 50_000 if quick else 16_000_000}
     for part, limit in AN_EIGHTH.items():
         what = {"keys": "uniform", "groups": 16_000_000} if part == "aggregation" else {"ratio": 1}
