@@ -65,6 +65,12 @@ class NodeEndTest : public testing::Test {
     }
     return next;
   }
+  /// That a node counts over all its lanes.
+  uint64_t counted(uint32_t node, uint64_t LaneMetrics::*what) {
+    uint64_t sum = 0;
+    for (const LaneMetrics& lane : cluster_.session(node).metrics().lanes) sum += lane.*what;
+    return sum;
+  }
   void run() { ASSERT_TRUE(cluster_.run().ok()) << cluster_.world().report(); }
 
   SimCluster cluster_{1, one_and_two()};
@@ -129,6 +135,47 @@ TEST_F(NodeEndTest, a_worker_that_makes_no_call_keeps_no_other_of_its_node_waiti
   });
   run();
   EXPECT_GT(worker(2).metrics().frames_spilled, 0u) << "nothing was in its way";
+}
+
+// Frames of a row each, for worker 1, which makes no call. By itself each would take 288 bytes of overflow.
+TEST_F(NodeEndTest, small_frames_that_nobody_takes_are_packed) {
+  constexpr uint64_t kRows = 2'000;
+  ASSERT_TRUE(cluster_.open_sessions().ok()) << cluster_.world().report();
+  query_ = cluster_.session(0).begin_query();
+  bool is_second_done = false;
+  cluster_.spawn(0, 0, [&] {
+    Shuffle first = open(0, 0);
+    Shuffle second = open(0, 1);
+    for (uint64_t row = 0; row < kRows; ++row) {
+      ASSERT_EQ(first.sender<uint64_t>()->send(0, row), Outcome::done);
+      (void)first.sender()->flush();
+    }
+    ASSERT_EQ(first.sender()->finish(), Outcome::done);
+    ASSERT_EQ(second.sender<uint64_t>()->send(0, uint64_t{0}), Outcome::done);
+    ASSERT_EQ(second.sender()->finish(), Outcome::done);
+    first.close();
+    second.close();
+    end(0);
+  });
+  cluster_.spawn(1, 0, [&] {
+    cluster_.world().wait_until([&] { return is_second_done; }, base::kForever, "the other worker");
+    EXPECT_GT(worker(2).metrics().frames_spilled, kRows * 9 / 10);
+    EXPECT_LT(SessionAccess::core(cluster_.session(1)).overflow().memory_peak_bytes(), 48u << 10);
+    Shuffle shuffle = open(1, 0);
+    EXPECT_EQ(take_rows(shuffle), kRows);
+    shuffle.close();
+    end(1);
+  });
+  cluster_.spawn(1, 1, [&] {
+    Shuffle shuffle = open(2, 1);
+    EXPECT_EQ(take_rows(shuffle), 1u);
+    is_second_done = true;
+    shuffle.close();
+    end(2);
+  });
+  run();
+  EXPECT_EQ(counted(1, &LaneMetrics::frames_received), counted(0, &LaneMetrics::frames_sent));
+  EXPECT_EQ(counted(1, &LaneMetrics::bytes_received), counted(0, &LaneMetrics::bytes_sent));
 }
 
 // An OPEN for several workers is copied to overflow when it is sorted, which the network thread leaves to a worker.

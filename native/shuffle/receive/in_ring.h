@@ -37,15 +37,22 @@ struct FrameNode {
 static_assert(sizeof(FrameNode) + Overflow::kAllocatorBytes + 64 <= Overflow::kDescriptionBytes,
               "a node, and what the spill file keeps of a part");
 
+/// How large a block to take for a frame with rows of `bytes` bytes, so that those behind it fit in, too: twice the block before (0:
+/// there is none), up to Overflow::kPackedBytes, and a whole number of such frames.
+uint64_t room_to_pack(uint64_t room_before, uint64_t bytes) noexcept;
+
 /// Where a frame lies that was moved to overflow before its worker has taken it.
 struct MovedFrame {
   Stored stored;
   wire::FragmentPayload part{};  // of a fragment; the bytes behind it are stored
 
-  /// Copies the bytes of a frame there, charged to `usage`. Errors: overflow_exhausted.
-  Status store(Overflow& overflow, OverflowUsage& usage, const transport::FrameView& frame);
-  /// Copies them to memory alone, and only if there is plenty (Overflow::store_if_plenty).
-  bool store_if_plenty(Overflow& overflow, OverflowUsage& usage, const transport::FrameView& frame);
+  /// Copies the bytes of a frame there, charged to `usage`: behind those that are there, which leave room for them, or into a block of
+  /// at least `room` bytes. Errors: overflow_exhausted.
+  Status store(Overflow& overflow, OverflowUsage& usage, const transport::FrameView& frame,
+               uint64_t room);
+  /// Copies them to memory alone, and only if there is plenty (Overflow::store_if_plenty) or room.
+  bool store_if_plenty(Overflow& overflow, OverflowUsage& usage, const transport::FrameView& frame,
+                       uint64_t room);
 
  private:
   std::span<const std::byte> split(const transport::FrameView& frame) noexcept;

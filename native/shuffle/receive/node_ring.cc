@@ -22,7 +22,8 @@ NodeFrame* NodeRing::next() {
   const uint32_t place = view.token % kPlaces;
   tokens_[place] = view.token;
   view.token = place;
-  frames_[place] = NodeFrame{nullptr, nullptr, view, false, {}, 0};
+  frames_[place] = NodeFrame{};
+  frames_[place].view = view;
   holders_[place].store(1, std::memory_order_relaxed);
   return &frames_[place];
 }
@@ -62,8 +63,8 @@ bool NodeRing::may_block_sender() const noexcept {
 void RingShare::took(const NodeFrame& frame, uint64_t stage, bool counts) noexcept {
   const uint64_t bytes = wire::padded(frame.view.header.length);
   if (counts) {
-    counters::count(counters_->frames_received);
-    counters::count(counters_->bytes_received, bytes);
+    counters::count(counters_->frames_received, 1 + frame.packed.frames);
+    counters::count(counters_->bytes_received, bytes + frame.packed.bytes_in_ring);
   }
   if (!frame.is_in_ring()) return;
   unreleased_bytes_ += bytes;
@@ -74,8 +75,8 @@ void RingShare::took(const NodeFrame& frame, uint64_t stage, bool counts) noexce
 void RingShare::left(const NodeFrame& frame, bool counts) noexcept {
   const uint64_t bytes = wire::padded(frame.view.header.length);
   if (counts) {
-    counters::count(counters_->frames_received, -uint64_t{1});
-    counters::count(counters_->bytes_received, -bytes);
+    counters::count(counters_->frames_received, -uint64_t{1} - frame.packed.frames);
+    counters::count(counters_->bytes_received, -bytes - frame.packed.bytes_in_ring);
   }
   if (!frame.is_in_ring()) return;
   unreleased_bytes_ -= bytes;

@@ -134,6 +134,8 @@ void NodeShare::dispatch_taken(InRing& ring, const NodeReader& reader, NodeFrame
   const NodeStream& stream = *reader.stream;
   transport::FrameView view = frame.view;
   view.header.slot = reader.slot;
+  view.header.length += frame.packed.bytes;
+  view.header.row_count += frame.packed.rows;
   MovedFrame own;  // beside what other readers have
   MovedFrame* moved = frame.is_in_ring() ? nullptr : &frame.moved;
   if (!frame.has_rows() && moved != nullptr) {
@@ -194,10 +196,11 @@ bool NodeShare::has_blocked_sender() const noexcept {
 
 bool NodeShare::spill(Haste after, const std::function<bool(const InRing&)>& of) {
   if (!has_blocked_sender()) return false;
-  const auto move = [&](const NodeStream& stream, const NodeFrame& frame, MovedFrame& to) {
+  const auto move = [&](const NodeStream& stream, const NodeFrame& frame, uint64_t room,
+                        MovedFrame& to) {
     const InRing* const ring = in_ring(stream);
     if (ring == nullptr || !of(*ring) || !may_spill(stream, after)) return false;
-    const Status status = move_to_overflow(stream, frame, after, to);
+    const Status status = move_to_overflow(stream, frame, after, room, to);
     if (!status.ok() && after != Haste::at_once)
       (void)operation_.overflow_exhausted(stream.query, frame.view.payload_bytes(), status);
     return status.ok();
@@ -246,11 +249,11 @@ bool NodeShare::may_spill_for_any(const NodeStream& stream, Haste after) {
 }
 
 Status NodeShare::move_to_overflow(const NodeStream& stream, const NodeFrame& frame, Haste after,
-                                   MovedFrame& to) {
+                                   uint64_t room, MovedFrame& to) {
   OverflowUsage& usage = stream.query->usage;
   if (after != Haste::at_once) {
-    FARO_RETURN_IF_ERROR(to.store(worker_.overflow, usage, frame.view));
-  } else if (!to.store_if_plenty(worker_.overflow, usage, frame.view)) {
+    FARO_RETURN_IF_ERROR(to.store(worker_.overflow, usage, frame.view, room));
+  } else if (!to.store_if_plenty(worker_.overflow, usage, frame.view, room)) {
     return Status(Code::overflow_exhausted, "");
   }
   if (stream.is_for_each()) {

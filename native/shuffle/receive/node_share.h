@@ -72,7 +72,7 @@ class NodeShare {
   bool may_spill(const NodeStream& stream, Haste after);
   bool may_spill_for_any(const NodeStream& stream, Haste after);
   Status move_to_overflow(const NodeStream& stream, const NodeFrame& frame, Haste after,
-                          MovedFrame& to);
+                          uint64_t room, MovedFrame& to);
 
   const WorkerContext& worker_;
   NodeEnd& end_;

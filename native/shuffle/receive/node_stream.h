@@ -31,14 +31,23 @@ namespace faro::shuffle {
 class NodeRing;
 struct NodeStream;
 
+/// Frames whose rows stand behind those of another one in overflow, as one with it.
+struct Packed {
+  uint32_t frames = 0;
+  uint32_t rows = 0;
+  uint32_t bytes = 0;
+  uint32_t bytes_in_ring = 0;  // that they took there, where each is padded
+};
+
 /// A frame that somebody has still to take.
 struct NodeFrame {
   NodeFrame* before = nullptr;
   NodeFrame* next = nullptr;
   transport::FrameView view;  // its token is its place in the ring
+  uint32_t unread = 0;        // readers that have not passed it
   bool is_moved = false;      // made for what does not lie in the ring
   MovedFrame moved;           // then: where it does, until a reader takes it
-  uint32_t unread = 0;        // readers that have not passed it
+  Packed packed;              // and what lies there with it
 
   bool is_in_ring() const noexcept { return !is_moved; }
   /// Not OPEN or FINISH.

@@ -19,6 +19,37 @@ namespace faro::shuffle {
 using base::Plant;
 using base::planted;  // false, except in the test that plants bugs: base/planted.h
 
+namespace {
+
+// Whether its rows may become part of others, or others of them: the parts of a row have a place each, and what several use is theirs by
+// frames. A frame that says more rows than it has bytes is left to who takes it.
+bool is_packable(const NodeStream& stream, const NodeFrame& frame) noexcept {
+  const wire::FrameHeader& header = frame.view.header;
+  return !stream.is_for_each() && header.kind == wire::FrameKind::data && header.row_count != 0 &&
+         header.row_count <= frame.view.payload_bytes();
+}
+
+// The frame before it, if that lies in overflow in a block with room for this one; null: there is none.
+NodeFrame* packable_before(const NodeStream& stream, const NodeFrame& frame) noexcept {
+  NodeFrame* const before = frame.before;
+  if (before == nullptr || before->is_in_ring() || !is_packable(stream, *before) ||
+      !is_packable(stream, frame))
+    return nullptr;
+  const Stored& stored = before->moved.stored;
+  const bool has_room =
+      stored.place != Stored::Place::none && stored.room_left() >= frame.view.payload_bytes();
+  const auto stands_at = [&](const NodeReader& reader) { return reader.next == &frame; };
+  return has_room && std::ranges::none_of(stream.readers, stands_at) ? before : nullptr;
+}
+
+uint64_t room_for(const NodeStream& stream, const NodeFrame& frame) noexcept {
+  if (!is_packable(stream, frame)) return 0;
+  const bool follows = frame.before != nullptr && !frame.before->is_in_ring();
+  return room_to_pack(follows ? frame.before->moved.stored.room : 0, frame.view.payload_bytes());
+}
+
+}  // namespace
+
 // --- what comes
 
 void NodeStreams::sort(NodeRing& ring, NodeFrame& frame) {
@@ -181,8 +212,9 @@ bool NodeStreams::store_begun_rows(NodeRing& ring) noexcept {
     if (stream.row_begin == nullptr) continue;
     try {
       Status status;
-      const Move move = [&](const NodeStream&, const NodeFrame& frame, MovedFrame& to) {
-        status = to.store(overflow_, stream.query->usage, frame.view);
+      const Move move = [&](const NodeStream&, const NodeFrame& frame, uint64_t room,
+                            MovedFrame& to) {
+        status = to.store(overflow_, stream.query->usage, frame.view, room);
         return status.ok();
       };
       (void)this->move(stream, move);
@@ -340,11 +372,16 @@ bool NodeStreams::move(NodeStream& stream, const Move& move) {
 
 // Gives back what was stored unless all went well.
 bool NodeStreams::move_frame(NodeStream& stream, NodeFrame& frame, const Move& move) {
+  if (NodeFrame* const before = packable_before(stream, frame)) {
+    const bool is_stored = move(stream, frame, 0, before->moved);
+    if (is_stored) pack(stream, frame, *before);
+    return is_stored;
+  }
   std::unique_ptr<NodeFrame> kept(new (std::nothrow) NodeFrame);
   if (kept == nullptr) return false;
   bool is_stored = false;
   try {
-    is_stored = move(stream, frame, kept->moved);
+    is_stored = move(stream, frame, room_for(stream, frame), kept->moved);
   } catch (const std::bad_alloc&) {
     overflow_.free(kept->moved.stored);
     throw;
@@ -360,6 +397,18 @@ bool NodeStreams::move_frame(NodeStream& stream, NodeFrame& frame, const Move& m
   stream.ring->count_untaken(-1);
   stream.ring->give_back(frame);
   return true;
+}
+
+// Whoever takes the other one takes its rows, too.
+void NodeStreams::pack(NodeStream& stream, NodeFrame& frame, NodeFrame& into) noexcept {
+  into.packed.frames += 1;
+  into.packed.rows += frame.view.header.row_count;
+  into.packed.bytes += frame.view.payload_bytes();
+  into.packed.bytes_in_ring += static_cast<uint32_t>(wire::padded(frame.view.header.length));
+  stream.remove(&frame);
+  note_untaken(stream, frame, -1);
+  stream.ring->count_untaken(-1);
+  stream.ring->give_back(frame);
 }
 
 }  // namespace faro::shuffle

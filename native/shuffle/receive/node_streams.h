@@ -39,13 +39,15 @@ class NodeStreams {
 
   /// The reader has taken its next frame. False: the stream was at its end, and is no more.
   bool taken(NodeReader& reader, base::Nanoseconds at) noexcept;
-  /// Calls move(stream, frame, to) for each frame of a stream that lies in the ring, until it answers false; true: its bytes now lie in
-  /// overflow, `to`. Returns whether any do.
-  using Move = std::function<bool(const NodeStream&, const NodeFrame&, MovedFrame& to)>;
+  /// Calls move(stream, frame, room, to) for each frame of a stream that lies in the ring, until it answers false; true: its bytes now
+  /// lie in overflow, `to`, in a block of `room` bytes or behind those of the frame before. Returns whether any do.
+  using Move =
+      std::function<bool(const NodeStream&, const NodeFrame&, uint64_t room, MovedFrame& to)>;
   bool move(NodeStream& stream, const Move& move);
 
  private:
   bool move_frame(NodeStream& stream, NodeFrame& frame, const Move& move);
+  void pack(NodeStream& stream, NodeFrame& frame, NodeFrame& into) noexcept;
   bool open(NodeRing& ring, const NodeFrame& frame);
   void finish(NodeStream& stream) noexcept;
   void break_rule(NodeRing& ring, const NodeFrame& frame, std::string_view what);

@@ -12,9 +12,6 @@ namespace {
 
 using counters::count;
 
-// The first block for a sender's rows in overflow is small: many senders with few rows each must not take much.
-constexpr uint64_t kFirstPackedBytes = 512;
-
 bool is_fragment(const FrameNode& node) noexcept { return node.kind == wire::FrameKind::fragment; }
 
 // Whether a fragment is of the same row as the one before it, and follows on that.
@@ -42,14 +39,9 @@ uint64_t room_for_fragment(const FrameNode* before, const FrameNode& node) noexc
   return std::max(bytes, std::min(trusted, node.part.row_bytes - node.part.offset));
 }
 
-// How large a block to allocate, so that later frames fit in: twice the block before, and a whole number of such
-// frames, or what is missing of a large row.
-uint64_t room_to_pack(const FrameNode* before, const FrameNode& node) noexcept {
+uint64_t room_behind(const FrameNode* before, const FrameNode& node) noexcept {
   if (is_fragment(node)) return room_for_fragment(before, node);
-  const uint64_t bytes = node.payload_bytes;
-  const uint64_t wanted = std::min(Overflow::kPackedBytes,
-                                   before == nullptr ? kFirstPackedBytes : 2 * before->stored.room);
-  return bytes < kFirstPackedBytes ? wanted : std::max(wanted / bytes, uint64_t{1}) * bytes;
+  return room_to_pack(before == nullptr ? 0 : before->stored.room, node.payload_bytes);
 }
 
 Inbox::SenderQueue& queue_of(const FrameNode& node) { return *node.inbox->find(node.sender); }
@@ -129,7 +121,7 @@ Status Spill::move(InRing& ring, FrameNode& node) {
   }
   Stored stored;
   FARO_RETURN_IF_ERROR(worker_.overflow.store(
-      node.inbox->query()->usage, rows, room_to_pack(queue_of(node).last_spilled, node), stored));
+      node.inbox->query()->usage, rows, room_behind(queue_of(node).last_spilled, node), stored));
   warn_if_in_file(worker_, *node.inbox->query(), node.inbox->stage(), stored);
   moved(ring, node, stored);
   return Status::Ok();
@@ -144,7 +136,7 @@ bool Spill::move_to_memory(InRing& ring, FrameNode& node) {
   Stored stored;
   const std::span<const std::byte> rows(node.payload, node.payload_bytes);
   if (!worker_.overflow.store_if_plenty(node.inbox->query()->usage, rows,
-                                        room_to_pack(queue_of(node).last_spilled, node), stored))
+                                        room_behind(queue_of(node).last_spilled, node), stored))
     return false;
   moved(ring, node, stored);
   return true;
