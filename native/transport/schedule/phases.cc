@@ -215,7 +215,7 @@ uint32_t Phases::distance(uint32_t from, uint32_t to) const noexcept {
 }
 
 bool Phases::is_due() const noexcept {
-  return followed_ != self_ && peers_[followed_].turn + distance(self_, followed_) > turn_.number;
+  return followed_ == self_ || peers_[followed_].turn + distance(self_, followed_) > turn_.number;
 }
 
 void Phases::advance(base::Nanoseconds now) {
@@ -290,7 +290,8 @@ void Phases::skip_to(uint64_t turn, base::Nanoseconds now) {
 }
 
 uint32_t Phases::quiet_nodes() const noexcept {
-  if (!round_.was_quiet || followed_ == self_) return 0;
+  if (!round_.was_quiet) return 0;
+  if (followed_ == self_) return node_count();
   const uint32_t to_followed = distance(self_, followed_);
   // The nodes between are not there, or silent.
   if (phase() < to_followed) return phase() + 1;
