@@ -42,6 +42,10 @@ enum class Plant : uint8_t {
   partition_forgotten,  // what was spilled of a partition is forgotten
   matched_by_key,       // rows count as matched though the condition on their pair has failed
   pass_left_out,  // build rows that did not fit the first table of a partition meet no probe rows
+  turn_lost,      // a node is lost, and the one that waits for its turns goes on waiting
+  round_without_end,  // an empty round is followed by another one
+  sleeper_forgotten,  // a turn begins for rows that were held, and nobody sends them for a worker that sleeps
+  turn_believed_twice,       // a turn that is told again counts as the next one
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_cancel.h"
+#include "session/turns_of.h"
 #include "transport/tcp/node_turns.h"
 
 namespace faro::session {
@@ -41,13 +42,10 @@ Status check_dialled_addresses(const Peers& peers) {
 
 // The turns of this node; null: rows over tcp are sent without.
 std::shared_ptr<transport::tcp::NodeTurns> make_turns(const base::Settings& settings) {
-  const uint32_t node_count = settings.node_count();
-  if (settings.schedule == "off" || node_count < transport::schedule::kLeastNodes) return nullptr;
-  const transport::schedule::PhaseSettings phases{.turn_bytes = settings.turn_bytes,
-                                                  .from_bytes = settings.schedule_from_bytes,
-                                                  .turn_ns = settings.turn_ms * base::kMillisecond};
-  return std::make_shared<transport::tcp::NodeTurns>(phases, static_cast<uint32_t>(settings.node),
-                                                     node_count);
+  const auto phases = turns_of(settings);
+  if (!phases) return nullptr;
+  return std::make_shared<transport::tcp::NodeTurns>(*phases, static_cast<uint32_t>(settings.node),
+                                                     settings.node_count());
 }
 
 // What of network.schedule is not as its user may think.

@@ -1,4 +1,5 @@
-// network.schedule = phases, through the public API: four nodes over tcp, each with two workers that send to all.
+// network.schedule = phases, through the public API: four nodes over tcp, with TLS and without, each with two workers that send to
+// all.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,22 +10,25 @@
 #include <string>
 #include <vector>
 
+#include "support/certificates.h"
 #include "support/shuffle_api.h"
 
 namespace faro::test {
 namespace {
 
-class Schedule : public ShuffleApi {
+/// By what carries the rows: "tcp", or "tls".
+class Schedule : public ShuffleApi, public testing::WithParamInterface<const char*> {
  protected:
-  void open_nodes(uint32_t nodes, SettingList more = {}) {
-    more.insert(more.begin(), {{"transport", "tcp"},
-                               {"cluster.workers", "2"},
-                               {"ring.bytes", "64 KiB"},
-                               {"transfer.threshold_bytes", "16 KiB"},
-                               {"network.schedule", "phases"},
-                               {"network.turn_bytes", "128 KiB"},
-                               {"network.turn_ms", "2000"}});
-    open(nodes, more);
+  void open_nodes(uint32_t nodes, const SettingList& more = {}) {
+    SettingList settings = transport_settings(GetParam());
+    settings.insert(settings.end(), {{"cluster.workers", "2"},
+                                     {"ring.bytes", "64 KiB"},
+                                     {"transfer.threshold_bytes", "16 KiB"},
+                                     {"network.schedule", "phases"},
+                                     {"network.turn_bytes", "128 KiB"},
+                                     {"network.turn_ms", "2000"}});
+    settings.insert(settings.end(), more.begin(), more.end());
+    open(nodes, settings);
   }
   /// Each worker sends as many rows to each, and takes what comes. Before each row of worker 0 `meanwhile` is called with its number.
   void exchange(
@@ -65,7 +69,7 @@ class Schedule : public ShuffleApi {
   }
 };
 
-TEST_F(Schedule, much_goes_in_turns_and_arrives_whole) {
+TEST_P(Schedule, much_goes_in_turns_and_arrives_whole) {
   open_nodes(4);
   exchange(100'000);
   const Sent much = sent();
@@ -74,7 +78,7 @@ TEST_F(Schedule, much_goes_in_turns_and_arrives_whole) {
   EXPECT_GT(much.turns, 12u);
 }
 
-TEST_F(Schedule, little_goes_without_a_turn) {
+TEST_P(Schedule, little_goes_without_a_turn) {
   open_nodes(4);
   exchange(10);
   const Sent little = sent();
@@ -83,7 +87,7 @@ TEST_F(Schedule, little_goes_without_a_turn) {
   EXPECT_EQ(little.in_turns, 0u);
 }
 
-TEST_F(Schedule, two_nodes_have_no_turns) {
+TEST_P(Schedule, two_nodes_have_no_turns) {
   open_nodes(2);
   exchange(100'000);
   EXPECT_EQ(sent().turns, 0u);
@@ -105,7 +109,7 @@ uint32_t cut_connections(uint32_t which) {
 }
 
 // A link that is mended takes part in the turns again: rows that were held when it broke go, and it has more of them.
-TEST_F(Schedule, links_that_break_again_and_again_lose_no_row_and_have_turns_afterwards) {
+TEST_P(Schedule, links_that_break_again_and_again_lose_no_row_and_have_turns_afterwards) {
   open_nodes(4, {{"link.mend_ms", "30000"}, {"network.turn_ms", "10"}});
   uint32_t cut = 0;
   exchange(60'000, [&](uint64_t row) {
@@ -116,6 +120,9 @@ TEST_F(Schedule, links_that_break_again_and_again_lose_no_row_and_have_turns_aft
   exchange(60'000);
   EXPECT_GT(sent().in_turns, before);
 }
+
+INSTANTIATE_TEST_SUITE_P(Over, Schedule, testing::Values("tcp", "tls"),
+                         [](const auto& param) { return std::string(param.param); });
 
 }  // namespace
 }  // namespace faro::test

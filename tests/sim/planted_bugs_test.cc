@@ -187,6 +187,22 @@ TEST(PlantedBugs, a_pass_that_is_left_out_is_found) {
   expect_found(base::Plant::pass_left_out, simulation::run_join_seed);
 }
 
+TEST(PlantedBugs, a_turn_that_is_lost_with_its_node_is_found) {
+  expect_found(base::Plant::turn_lost);
+}
+
+TEST(PlantedBugs, an_empty_round_that_never_ends_is_found) {
+  expect_found(base::Plant::round_without_end);
+}
+
+TEST(PlantedBugs, rows_of_a_sleeper_that_are_held_and_forgotten_are_found) {
+  expect_found(base::Plant::sleeper_forgotten);
+}
+
+TEST(PlantedBugs, a_turn_that_is_believed_twice_is_found) {
+  expect_found(base::Plant::turn_believed_twice);
+}
+
 TEST(PlantedBugs, room_that_is_not_told_is_found) {
   expect_found(base::Plant::lost_room, simulation::run_channel_seed);
 }

@@ -54,6 +54,8 @@ TEST_P(SimulationRuns, hold_what_always_holds) {
   for (const char* what : {"rows in overflow memory", "rows in the overflow file"})
     EXPECT_GE(coverage.counted("runs with", what), runs / 4) << what;
   EXPECT_GE(coverage.counted("runs with", "a disk that was full when asked"), runs / 100);
+  EXPECT_GE(coverage.counted("runs with", "turns"), runs / 8);
+  EXPECT_GE(coverage.counted("sent in turns", "times"), 10 * runs);
   EXPECT_GE(coverage.counted("queries ended at workers", "done"), runs);
 }
 

@@ -365,6 +365,18 @@ TEST(Phases, go_on_where_a_link_is_lost_between_two_that_live) {
   }
 }
 
+// Those two have a link each, and no turns: they tell of none.
+TEST(Phases, wait_for_nobody_where_all_others_have_lost_their_turns) {
+  Cluster cluster(3);
+  cluster.start_all();
+  cluster.add_rows_for_all(1024 * kKiB);
+  cluster.cut(0, 1);
+  EXPECT_TRUE(cluster.run());
+  for (const uint32_t peer : {0u, 1u}) cluster.add_rows(2, peer, 1024 * kKiB);
+  EXPECT_FALSE(cluster.is_at_rest());
+  EXPECT_TRUE(cluster.run());
+}
+
 TEST(Phases, pass_over_a_node_that_is_stopped_and_ignore_the_turns_that_it_missed) {
   for (int after = 0; after < 90; after += 3) {
     Cluster cluster(5, 7);

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,19 @@ constexpr ring::Layout kLayout{1, 1, 2, kRing};
 constexpr PhaseSettings kSettings{
     .turn_bytes = 4096, .from_bytes = 2048, .turn_ns = 1000 * base::kMillisecond};
 constexpr uint32_t kFrame = 1024;
+
+/// Whoever looks at it next first has something happen.
+class WatchedClock final : public base::Clock {
+ public:
+  base::Nanoseconds now_ns() const noexcept override {
+    if (const auto happen = std::exchange(next_, nullptr)) happen();
+    return base::SystemClock::instance().now_ns();
+  }
+  void at_next_look(std::function<void()> happen) { next_ = std::move(happen); }
+
+ private:
+  mutable std::function<void()> next_;
+};
 
 /// A node's end of a link.
 struct End : transport::LinkEvents {
@@ -158,7 +172,8 @@ class TcpTurns : public testing::Test {
     EXPECT_TRUE(reactor_.run_until([&] { return all_rest(); }));
   }
 
-  TestReactor reactor_;
+  WatchedClock clock_;
+  TestReactor reactor_{clock_};
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 
@@ -232,6 +247,45 @@ TEST_F(TcpTurns, a_mended_link_has_turns_again) {
     expect_all_comes();
   }
   EXPECT_GT(turns(1, 3), before);
+}
+
+// Its connection ends as it is given. The node then has one link that stands, and with that no turns.
+TEST_F(TcpTurns, a_link_that_stops_as_it_is_mended_has_none) {
+  end(0, 3).link->stop();
+  End& end = this->end(0, 2);
+  const auto mending = nodes_[0]->transport.mend(end.context, *end.link);
+  auto [mine, peers] = tcp_socket_pair();
+  ASSERT_TRUE(mending->start().ok() && mending->on_stream({mine.release()}).ok());
+  clock_.at_next_look([&] { end.link->stop(); });
+  (void)mending->finish();
+  const auto now = base::SystemClock::instance().now_ns();
+  EXPECT_EQ(nodes_[0]->turns->turns().ask(1, 2 * kSettings.turn_bytes, now).bytes,
+            transport::schedule::Phases::kUnlimited);
+}
+
+// A round is on, and the node follows another one from now on. Nothing else happens: nobody answers, and no time passes.
+TEST_F(TcpTurns, what_a_link_has_to_say_when_it_starts_goes_at_once) {
+  const auto handle_all = [&] {
+    while (reactor_.run_once(0)) {
+    }
+  };
+  base::UniqueFd peers[kNodes];
+  const auto add_to_node_0 = [&](uint32_t peer) {
+    auto [mine, theirs] = tcp_socket_pair();
+    add(0, peer, mine.release());
+    peers[peer] = std::move(theirs);
+    handle_all();
+  };
+  for (uint32_t peer = 1; peer < kNodes; ++peer) end(0, peer).link.reset();
+  add_to_node_0(2);
+  add_to_node_0(3);
+  post(0, 2, 4);
+  ASSERT_FALSE(nodes_[0]->turns->turns().is_at_rest());
+  add_to_node_0(1);
+  DataMessage said;
+  ASSERT_EQ(recv(peers[1].get(), &said, sizeof said, MSG_DONTWAIT), ssize_t{sizeof said});
+  EXPECT_EQ(wire::words_of_turn(said).kind,
+            static_cast<uint32_t>(transport::schedule::TurnMessage::Kind::follow));
 }
 
 TEST_F(TcpTurns, what_no_peer_can_say_of_turns_ends_the_link_by_name) {

@@ -8,8 +8,15 @@
 #include "base/return_if_error.h"
 #include "node/session_access.h"
 #include "session/topology.h"
+#include "session/turns_of.h"
 
 namespace faro::simulation {
+
+std::optional<sim::SimNetwork::Schedule> schedule_of(const base::Settings& settings) {
+  const auto phases = session::turns_of(settings);
+  if (!phases) return std::nullopt;
+  return sim::SimNetwork::Schedule{*phases, settings.node_count()};
+}
 
 Cluster::Cluster(uint64_t seed, ClusterShape shape)
     : world_(seed, shape.knobs),
@@ -58,8 +65,8 @@ void Cluster::start_agent(uint32_t number, sim::SimNetwork* network,
 
 void Cluster::open_node(uint32_t number, session::Observer& observer) {
   Node& node = *nodes_[number];
-  auto network =
-      sim::SimNetwork::create(internet_, number, session::own_address(node.settings), "host");
+  auto network = sim::SimNetwork::create(internet_, number, session::own_address(node.settings),
+                                         "host", schedule_of(node.settings));
   node.opened = network.status();
   if (!network.ok()) return;
   sim::SimNetwork* const own = network->get();
@@ -75,9 +82,9 @@ Status Cluster::open_session(uint32_t number) {
   sim::SimNetwork* own = nullptr;
   const auto make_environment = [&]() -> Result<node::NodeEnvironment> {
     const sim::World::Outside outside(world_);  // it is the caller's
-    FARO_ASSIGN_OR_RETURN(
-        auto network,
-        sim::SimNetwork::create(internet_, number, session::own_address(node.settings), "host"));
+    FARO_ASSIGN_OR_RETURN(auto network, sim::SimNetwork::create(
+                                            internet_, number, session::own_address(node.settings),
+                                            "host", schedule_of(node.settings)));
     own = network.get();
     node::NodeEnvironment environment;
     environment.network = std::move(network);

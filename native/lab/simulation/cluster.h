@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ struct RememberingObserver : session::Observer {
   uint64_t ticks = 0;
 };
 
+/// How the network of a node with these settings has it take turns; nothing: it does not.
+std::optional<sim::SimNetwork::Schedule> schedule_of(const base::Settings& settings);
+
 /// Threads: one. Two clusters of one seed and shape behave in exactly the same way.
 class Cluster {
  public:
@@ -120,6 +124,8 @@ class Cluster {
     world_.stall(node, world_.now() + lasting);
   }
   sim::SimFaults& faults() { return internet_.fabric().faults(); }
+  /// The turns of all nodes.
+  const sim::TurnWatch& turn_watch() { return internet_.fabric().turn_watch(); }
   /// How often workers have looked at the network.
   uint64_t network_looks() { return internet_.fabric().looks(); }
 

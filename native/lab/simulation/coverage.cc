@@ -67,4 +67,14 @@ std::string Coverage::to_string() const {
   return text;
 }
 
+void cover_turns(Coverage& coverage, const sim::TurnWatch::Counts& counts) {
+  if (counts.bytes == 0) return;
+  coverage.count("runs with", "turns", counts.turn_sends > 0);
+  coverage.count("runs with", "two that send to one in their turns", counts.shared_sends > 0);
+  coverage.count("sent in turns", "times", counts.turn_sends);
+  coverage.count("sent in turns", "while another did", counts.shared_sends);
+  coverage.count("sent in turns", "bytes", counts.turn_bytes);
+  coverage.count("sent in turns", "bytes without", counts.bytes - counts.turn_bytes);
+}
+
 }  // namespace faro::simulation

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "lab/simulation/transport/turn_watch.h"
+
 namespace faro::simulation {
 
 /// Threads: a value.
@@ -26,5 +28,8 @@ struct Coverage {
   /// A line per histogram and per group.
   std::string to_string() const;
 };
+
+/// How rows went in the turns of a cluster.
+void cover_turns(Coverage& coverage, const sim::TurnWatch::Counts& counts);
 
 }  // namespace faro::simulation

@@ -278,7 +278,9 @@ class Run {
         }
         for (uint32_t node = 0; node < plan_.node_count() && left.empty(); ++node) {
           if (!cluster_.has_session(node)) continue;
-          left = checker.check_idle(node, cluster_.session(node), disks_[node]);
+          if (!cluster_.turn_watch().is_at_rest(node))
+            left = fmt::format("node {} has nothing to do, but takes turns", node);
+          if (left.empty()) left = checker.check_idle(node, cluster_.session(node), disks_[node]);
           if (left.empty() && later_[node])
             left = checker.check_links(node, cluster_.session(node), returned_);
         }
@@ -402,6 +404,7 @@ void Run::cover(Coverage& coverage) {
   coverage.add("faults of a run", faults);
   coverage.count("connections", "cut", cut_count_);
   coverage.count("connections", "gone dark", dark_count_);
+  cover_turns(coverage, cluster_.turn_watch().counts());
   for (const auto& [node, answer] : injector_.returned())
     coverage.count("runs with",
                    answer.ok() ? "a node that came back" : "a node that found no way back");

@@ -21,6 +21,9 @@ static_assert(std::size(kFaultNames) == kFaultKinds);
 constexpr uint64_t kRingMemory = uint64_t{4} << 20;
 constexpr uint64_t kLargeRingMemory = uint64_t{512} << 20;
 
+// A turn that no node misses for being late: longer than a short stall or outage, and than all that waits for a step.
+constexpr uint64_t kLongTurnMs = 1000;
+
 /// Draws one plan; each part from the same sequence, in order.
 class Drawing {
  public:
@@ -37,6 +40,7 @@ class Drawing {
     draw_mending();
     plan_.second_life = chance_.one_in(8);
     draw_ends();
+    draw_turns();
     return std::move(plan_);
   }
 
@@ -187,6 +191,42 @@ class Drawing {
     plan_.settings.emplace_back("lane.ends", chance.one_in(2) ? "node" : "both");
     plan_.lanes_end_at_nodes = true;
     for (QueryPlan& query : plan_.queries) draw_deliveries(chance, plan_, query);
+  }
+
+  // Apart from the rest, too.
+  void draw_turns() {
+    Chance chance(mix(plan_.seed, 0x7475726e));
+    if (!chance.one_in(2)) return;
+    plan_.has_turns = true;
+    constexpr uint64_t kTurnBytes[] = {64, 4096, 64 << 10, 4 << 20};
+    const uint64_t turn_bytes = kTurnBytes[chance.below(std::size(kTurnBytes))];
+    const uint64_t from =
+        chance.one_in(2) ? 1 : chance.between(1, std::min<uint64_t>(turn_bytes, 16 << 10));
+    constexpr uint64_t kTurnMs[] = {1, 10, kLongTurnMs};
+    const uint64_t turn_ms = kTurnMs[chance.below(std::size(kTurnMs))];
+    plan_.settings.emplace_back("network.schedule", "phases");
+    plan_.settings.emplace_back("network.turn_bytes", std::to_string(turn_bytes));
+    plan_.settings.emplace_back("network.schedule_from", std::to_string(from));
+    plan_.settings.emplace_back("network.turn_ms", std::to_string(turn_ms));
+    plan_.knobs.one_sender_at_a_time =
+        turn_ms == kLongTurnMs &&
+        std::none_of(plan_.faults.begin(), plan_.faults.end(), passes_turns_over);
+  }
+
+  // Whether somebody may go on without a node, or a link, that has its turn.
+  static bool passes_turns_over(const Fault& fault) {
+    switch (fault.kind) {
+      case FaultKind::cancel:
+      case FaultKind::short_stall:
+      case FaultKind::short_outage:
+      case FaultKind::disk_full:
+      case FaultKind::registration:
+      case FaultKind::slow_start:
+      case FaultKind::bad_part:
+        return false;
+      default:
+        return true;
+    }
   }
 
   Chance chance_;

@@ -67,6 +67,7 @@ struct RunPlan {
   bool is_tight = false;  // little overflow, no disk; workers keep many batches and claim too much
   base::Nanoseconds liveness = 0;
   bool lanes_end_at_nodes = false;  // as well, or alone
+  bool has_turns = false;           // network.schedule = phases
   std::vector<QueryPlan> queries;
   std::vector<Fault> faults;
   bool second_life = false;  // afterwards all nodes close and form a cluster again

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/planted.h"
 
 namespace faro::transport::schedule {
 namespace {
@@ -53,6 +54,7 @@ void Phases::add(uint32_t peer, base::Nanoseconds now) {
 
 void Phases::remove(uint32_t peer, base::Nanoseconds now) {
   if (!peers_[peer].is_there) return;
+  if (peer == followed_ && base::planted(base::Plant::turn_lost)) return;
   const bool had_turn = target() == peer;
   sendable_ -= peers_[peer].sendable;
   peers_[peer] = Peer{};
@@ -85,6 +87,9 @@ Status Phases::hear(uint32_t peer, const TurnMessage& message, base::Nanoseconds
   if (message.kind != TurnMessage::Kind::turn)
     from.follows = message.kind == TurnMessage::Kind::follow;
   update_listener(peer);
+  if (base::planted(base::Plant::turn_believed_twice) && message.turn == from.turn &&
+      from.turn != 0)
+    ++from.turn;
   if (message.turn > from.turn) {
     from.turn = message.turn;
     from.quiet_nodes = message.quiet_nodes;
@@ -215,7 +220,7 @@ uint32_t Phases::distance(uint32_t from, uint32_t to) const noexcept {
 }
 
 bool Phases::is_due() const noexcept {
-  return followed_ != self_ && peers_[followed_].turn + distance(self_, followed_) > turn_.number;
+  return followed_ == self_ || peers_[followed_].turn + distance(self_, followed_) > turn_.number;
 }
 
 void Phases::advance(base::Nanoseconds now) {
@@ -290,7 +295,9 @@ void Phases::skip_to(uint64_t turn, base::Nanoseconds now) {
 }
 
 uint32_t Phases::quiet_nodes() const noexcept {
-  if (!round_.was_quiet || followed_ == self_) return 0;
+  if (!round_.was_quiet) return 0;
+  if (followed_ == self_) return node_count();
+  if (base::planted(base::Plant::round_without_end)) return 0;
   const uint32_t to_followed = distance(self_, followed_);
   // The nodes between are not there, or silent.
   if (phase() < to_followed) return phase() + 1;

@@ -22,7 +22,8 @@
 // last turn of a round rests if the round before was empty on all nodes. At rest there are no messages and no deadlines.
 //
 // Nodes that are lost, or stopped. A node follows the next node by number to which it has a link and which is not silent. A node
-// that is not at rest repeats its last message, so a slow one is heard of, and one that is not heard of is silent. It is passed
+// that is not at rest repeats its last message, so a slow one is heard of, and one that is not heard of is silent. Who finds all
+// others silent follows nobody, and waits for nobody: they are stopped, or have lost the links that turns take. A silent one is passed
 // over, and learns of that by any message: if node k, d numbers before node j, has begun turn n, all turns of j up to n - d are
 // over, for the turns of k for the same targets come after them. Then j goes on from there. So a target has two senders only while
 // such a message is under way, or until a process that was stopped asks allowance(): for one message of rows.
@@ -140,7 +141,7 @@ class Phases {
     return sendable_ != 0 && sendable_ + without_turn_ >= settings_.from_bytes;
   }
   bool is_waiting() const noexcept { return round_.is_on && !turn_.has_begun; }
-  /// The node that this one follows has passed its turn for the same target.
+  /// The node that this one follows has passed its turn for the same target, or it follows nobody.
   bool is_due() const noexcept;
   /// What to tell of quiet nodes when the turn passes.
   uint32_t quiet_nodes() const noexcept;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/planted.h"
+
 namespace faro::transport::schedule {
 
 Turns::Turns(const PhaseSettings& settings, uint32_t self, uint32_t node_count, Alarm& alarm)
@@ -140,7 +142,7 @@ void Turns::note_what_may_go() {
   if (const uint32_t target = phases_.target(); target != self_ && turn_ != phases_.turn()) {
     turn_ = phases_.turn();
     ++peers_[target].counts.turns;
-    note_due(target);
+    if (!base::planted(base::Plant::sleeper_forgotten)) note_due(target);
   }
   if (!std::exchange(holds_rows_, phases_.holds_rows()) || holds_rows_) return;
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {

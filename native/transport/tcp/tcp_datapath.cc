@@ -285,6 +285,7 @@ bool TcpLink::close_socket() noexcept {
 }
 
 Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
+  const base::Nanoseconds now = context_.reactor->clock().now_ns();
   {
     const std::lock_guard lock(resumption_.mutex);
     if (state_.load(std::memory_order_relaxed) == kStopped || stream_.has_value()) {
@@ -296,12 +297,12 @@ Status TcpLink::take_connection(int fd, std::shared_ptr<tls::Stream> tls) {
     resumption_.told = 0;
     resumption_.may_write.store(false, std::memory_order_relaxed);
     state_.store(kRunning, std::memory_order_release);
+    turns_.enter(now);  // before anybody halts it, who leaves
   }
   receiver_->take();
   resumption_.heard = 0;
   resumption_.owes = false;
   receiver_->give();
-  turns_.enter();
   FARO_RETURN_IF_ERROR(watch());
   {
     // A worker that reads what had come before may have stopped the link meanwhile: halt() found nothing to remove.

@@ -205,7 +205,9 @@ class TcpLink final : public DataLink, public MessagedPath {
 
     /// Before the first enter.
     Status open();
-    void enter();
+    void enter(base::Nanoseconds now);
+    /// The link has started: what it has to tell of turns goes soon.
+    void begin();
     void leave() noexcept;
     void remove() noexcept;
     void gather_message();

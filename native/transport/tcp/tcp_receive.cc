@@ -63,9 +63,11 @@ uint64_t TcpLink::bytes(const ring::Layout& outgoing, const ring::Layout& incomi
 
 Status TcpLink::start() {
   FARO_RETURN_IF_ERROR(turns_.open());
-  turns_.enter();
+  turns_.enter(context_.reactor->clock().now_ns());
   FARO_RETURN_IF_ERROR(watch());
-  return deferred_->add(*context_.reactor, *this);
+  FARO_RETURN_IF_ERROR(deferred_->add(*context_.reactor, *this));
+  turns_.begin();
+  return Status::Ok();
 }
 
 Status TcpLink::watch() {

@@ -19,8 +19,16 @@ Status TcpLink::InTurns::open() {
   return turns_ == nullptr ? Status::Ok() : turns_->open(*link_.context_.reactor);
 }
 
-void TcpLink::InTurns::enter() {
-  if (turns_ != nullptr) turns_->turns().enter(peer(), *this, now());
+void TcpLink::InTurns::enter(base::Nanoseconds now) {
+  if (turns_ != nullptr) turns_->turns().enter(peer(), *this, now);
+}
+
+// Not at once: whoever starts the link does not know it yet, and sending may end it.
+void TcpLink::InTurns::begin() {
+  if (turns_ == nullptr) return;
+  link_.context_.reactor->defer([weak = std::weak_ptr<TcpLink*>(link_.self_)] {
+    if (const auto link = weak.lock()) (*link)->turns_.send_what_is_due();
+  });
 }
 
 void TcpLink::InTurns::leave() noexcept {

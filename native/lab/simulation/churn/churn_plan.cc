@@ -27,6 +27,7 @@ ChurnPlan draw_churn_plan(uint64_t seed) {
   plan.run.queries.clear();
   plan.run.faults.clear();
   plan.run.is_tight = false;
+  plan.run.knobs.one_sender_at_a_time = false;
   plan.founders = static_cast<uint32_t>(chance.between(1, 4));
   const auto numbers = plan.founders + static_cast<uint32_t>(chance.between(1, 4));
   const auto workers = static_cast<uint32_t>(chance.one_in(4) ? 2 : 1);

@@ -84,6 +84,7 @@ void ChurnRun::cover(Coverage& coverage) {
   coverage.count("rows", "checked", ledger_.queries.happened.rows);
   coverage.count("connections", "cut", internet_.fabric().faults().cut_count());
   coverage.count("connections", "gone dark", internet_.fabric().faults().dark_count());
+  cover_turns(coverage, internet_.fabric().turn_watch().counts());
 }
 
 }  // namespace

@@ -272,6 +272,8 @@ void Coordinator::query_over_all(const char* when, bool has_to_be_done) {
 std::string Coordinator::what_is_left(Process& process) const {
   const std::vector<Fault> none;
   const Checker checker(plan_.run, ledger_.queries, none);
+  if (!internet_.fabric().turn_watch().is_at_rest(process.number()))
+    return fmt::format("{} has nothing to do, but takes turns", process.name());
   // Its workers look again first: they hold what came of a query that nobody knows any more.
   std::string left = checker.check_links(process.number(), process.session(), {});
   return left.empty() ? checker.check_idle(process.number(), process.session(), process.disk())

@@ -7,6 +7,7 @@
 
 #include "base/return_if_error.h"
 #include "counters/counter_file.h"
+#include "lab/simulation/cluster.h"
 #include "lab/simulation/scene.h"
 #include "lab/simulation/transport/sim_waiter.h"
 #include "links/link_memory.h"
@@ -73,9 +74,9 @@ Status Process::open(const std::map<uint32_t, std::string>& list, bool waits) {
   const auto make_environment = [&]() -> Result<node::NodeEnvironment> {
     const sim::World::Outside outside(world_);  // it is the caller's
     FARO_ASSIGN_OR_RETURN(resolved, settings(list, waits));
-    FARO_ASSIGN_OR_RETURN(
-        auto network,
-        sim::SimNetwork::create(internet_, who_.number, session::own_address(resolved), "host"));
+    FARO_ASSIGN_OR_RETURN(auto network, sim::SimNetwork::create(internet_, who_.number,
+                                                                session::own_address(resolved),
+                                                                "host", schedule_of(resolved)));
     own = network.get();
     node::NodeEnvironment environment;
     environment.network = std::move(network);

@@ -25,22 +25,27 @@ Result<std::string> SimInternet::listen(const std::string& address, SimNetwork* 
 }
 
 Result<std::unique_ptr<SimNetwork>> SimNetwork::create(SimInternet& internet, uint32_t number,
-                                                       const std::string& address,
-                                                       std::string host) {
+                                                       const std::string& address, std::string host,
+                                                       const std::optional<Schedule>& schedule) {
   // The address is found before there is a network that could be found there.
   FARO_ASSIGN_OR_RETURN(std::string chosen, internet.listen(address, nullptr));
   internet.stop_listening(chosen, nullptr);
   return std::unique_ptr<SimNetwork>(
-      new SimNetwork(internet, number, std::move(chosen), std::move(host)));
+      new SimNetwork(internet, number, std::move(chosen), std::move(host), schedule));
 }
 
-SimNetwork::SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host)
+SimNetwork::SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host,
+                       const std::optional<Schedule>& schedule)
     : internet_(internet),
       world_(internet.world()),
       node_(node),
       local_address_(std::move(address)),
       host_(std::move(host)),
-      transport_(internet.fabric(), node),
+      turns_(schedule ? std::make_shared<SimTurns>(internet.world(), internet.fabric().turn_watch(),
+                                                   reactor(), schedule->phases, node,
+                                                   schedule->node_count)
+                      : nullptr),
+      transport_(internet.fabric(), node, turns_),
       secrets_(world_.random().next()),
       self_(std::make_shared<SimNetwork*>(this)) {
   (void)internet_.listen(local_address_, this);  // free: create has just looked
@@ -54,6 +59,7 @@ SimNetwork::~SimNetwork() {
   // Tasks may hold connections, whose end wakes this network.
   self_.reset();
   agent_.reset();
+  if (turns_ != nullptr) turns_->close();
   tasks_.clear();
 }
 

@@ -12,6 +12,7 @@
 #include "lab/simulation/links/sim_internet.h"
 #include "lab/simulation/links/sim_stream.h"
 #include "lab/simulation/transport/sim_transport.h"
+#include "lab/simulation/transport/sim_turns.h"
 #include "lab/simulation/transport/sim_world.h"
 #include "links/network.h"
 
@@ -27,10 +28,17 @@ namespace faro::sim {
 /// the sense that they end with it.
 class SimNetwork final : public links::Network, private transport::Reactor {
  public:
-  /// `number`: its place in the fabric. Listens on `address`. Those with equal `host` could share memory.
-  /// Errors: address_in_use, config_invalid.
-  static Result<std::unique_ptr<SimNetwork>> create(SimInternet& internet, uint32_t number,
-                                                    const std::string& address, std::string host);
+  /// By what its node sends rows in turns.
+  struct Schedule {
+    transport::schedule::PhaseSettings phases;
+    uint32_t node_count = 0;
+  };
+
+  /// `number`: its place in the fabric. Listens on `address`. Those with equal `host` could share memory. `schedule`: none,
+  /// if rows are sent without turns. Errors: address_in_use, config_invalid.
+  static Result<std::unique_ptr<SimNetwork>> create(
+      SimInternet& internet, uint32_t number, const std::string& address, std::string host,
+      const std::optional<Schedule>& schedule = std::nullopt);
   ~SimNetwork() override;
 
   /// From now on this agent is woken when there is something to do; it calls the membership's
@@ -63,7 +71,8 @@ class SimNetwork final : public links::Network, private transport::Reactor {
   using Task = std::function<void()>;
   using Connected = std::function<void(Result<std::unique_ptr<links::ControlConnection>>)>;
 
-  SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host);
+  SimNetwork(SimInternet& internet, uint32_t node, std::string address, std::string host,
+             const std::optional<Schedule>& schedule);
 
   // Reactor: there are no descriptors in a simulation.
   Status add(int fd, uint32_t epoll_events, Handler handler) override;
@@ -82,6 +91,7 @@ class SimNetwork final : public links::Network, private transport::Reactor {
   const uint32_t node_;
   const std::string local_address_;
   const std::string host_;
+  const std::shared_ptr<SimTurns> turns_;  // null: it has none
   SimTransport transport_;
   Random secrets_;
   Acceptor* acceptor_ = nullptr;

@@ -81,8 +81,12 @@ class SimLink final : public transport::DataLink {
     for (uint32_t r = 0; r < port_->incoming().ring_count(); ++r) {
       incoming_.push_back(std::make_unique<SimIncoming>(*port_, r));
     }
+    port_->turns().enter();
   }
-  ~SimLink() override { port_->stop(); }
+  ~SimLink() override {
+    port_->stop();
+    port_->turns().remove();
+  }
 
   SimPort& port() { return *port_; }
 

@@ -33,6 +33,8 @@ struct Knobs {
   /// Rings need no connection, as in shared memory: only control connections can be cut. Else a transfer that has not
   /// arrived when its connection is cut never does, and is made again over the next one.
   bool rings_stand = false;
+  /// Nothing keeps a node from hearing in time of the turns of others: that two send to one in their turns is a violation.
+  bool one_sender_at_a_time = false;
 
   // --- control connections (lab/simulation/links)
   Delay control{1'000, 500'000};

@@ -70,7 +70,8 @@ SimPort::Memory SimPort::allocate(uint64_t bytes) {
   return memory;
 }
 
-SimPort::SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context)
+SimPort::SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context,
+                 std::shared_ptr<SimTurns> turns)
     : world_(world),
       faults_(faults),
       node_(node),
@@ -81,6 +82,9 @@ SimPort::SimPort(World& world, SimFaults& faults, uint32_t node, transport::Link
       incoming_memory_(allocate(incoming_.region_bytes())),
       sending_(outgoing_.ring_count()),
       receiving_(incoming_.ring_count()),
+      // Rings that stand are shared memory, over which there are no turns.
+      turns_(*this,
+             context.agreed.turns && !world.knobs().rings_stand ? std::move(turns) : nullptr),
       life_(faults.life(node)) {}
 
 SimPort::~SimPort() {
@@ -93,11 +97,14 @@ SimPort::~SimPort() {
 
 void SimPort::transfer(uint32_t ring, Position to) {
   Sending& s = sending_[ring];
-  s.wanted = to;
-  if (gone() || path_.connection != Connection::stands || s.started == s.wanted ||
-      s.in_flight >= world_.knobs().transfers_in_flight)
-    return;
-  start_transfer(ring);
+  const bool is_more = std::exchange(s.wanted, to) != to;
+  if (gone() || path_.connection != Connection::stands) return;
+  if (!turns_) {
+    if (s.may_start(world_.knobs().transfers_in_flight)) start_transfer(ring);
+  } else if (is_more) {
+    turns_.send_rows();
+    turns_.send_what_is_due();
+  }
 }
 
 void SimPort::start_transfer(uint32_t ring) {
@@ -228,7 +235,10 @@ void SimPort::complete(uint32_t ring, Position from, Position to, uint64_t expec
   check_unchanged(ring, from, to, expected, "before their transfer had completed");
   s.completed = to;
   show_free_space(ring);
-  if (s.started != s.wanted) start_transfer(ring);
+  if (s.started == s.wanted) return;
+  if (!turns_) return start_transfer(ring);
+  turns_.send_rows();
+  turns_.send_what_is_due();
 }
 
 void SimPort::tell_read(uint32_t ring, Position read) {
@@ -266,6 +276,7 @@ void SimPort::show_free_space(uint32_t ring) {
 void SimPort::fail(const Status& cause) {
   if (gone() || failed_) return;
   failed_ = true;
+  turns_.leave();
   if (context_.events != nullptr) context_.events->on_link_failed(cause);
 }
 
@@ -320,6 +331,7 @@ void SimPort::cut() {
 
 void SimPort::give_up_connection() {
   if (std::exchange(path_.has_gone_on, false)) path_.tally.broke();
+  turns_.leave();
   path_.connection = Connection::broken;
   ++path_.given_up;
 }
@@ -329,10 +341,16 @@ Status SimPort::take_connection() {
   if (peer == nullptr || peer->gone())
     return Status(Code::peer_lost, "the other end of the data connection is closed");
   path_.connection = Connection::waits_for_peer;
+  turns_.enter();
   if (peer->path_.connection != Connection::waits_for_peer) return Status::Ok();
   path_.connection = peer->path_.connection = Connection::stands;
   go_on(*peer);
   peer->go_on(*this);
+  for (SimPort* const each : {this, peer.get()}) {
+    if (!each->turns_) continue;
+    each->turns_.send_due();
+    each->turns_.send_what_is_due();
+  }
   return Status::Ok();
 }
 
@@ -355,7 +373,7 @@ void SimPort::go_on(SimPort& peer) {
     s.told_read = peer.receiving_[ring].released;
     s.in_flight = 0;
     show_free_space(ring);
-    if (s.started != s.wanted) start_transfer(ring);
+    if (!turns_ && s.started != s.wanted) start_transfer(ring);
   }
   for (const Receiving& each : receiving_) arrived += each.written.load(std::memory_order_relaxed);
   path_.tally.resumed(delivered, arrived, owes);

@@ -22,6 +22,9 @@
 //   - nothing lands after stop
 // unless a fault (sim_faults.h) has made what one end says to the other untrue.
 //
+// With turns (transport/schedule) a transfer of rows starts when the node may send to the peer. Turns are told by messages of
+// their own, which keep their order.
+//
 // A delivery may cut the connection, or it goes dark (not if the rings stand). What was under way then never arrives. When both
 // ends have another connection, each goes on from where the other is.
 #pragma once
@@ -29,11 +32,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "lab/simulation/transport/sim_faults.h"
+#include "lab/simulation/transport/sim_turns.h"
 #include "lab/simulation/transport/sim_world.h"
 #include "ring/layout.h"
 #include "transport/mending_tally.h"
@@ -48,8 +53,44 @@ using wire::Position;
 /// weakly, so that they come to nothing when it is gone.
 class SimPort : public std::enable_shared_from_this<SimPort> {
  public:
-  /// Allocates the rings.
-  SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context);
+  /// The port's part in the turns of its node: which rows go now, and what is told and heard of turns. False: rows are sent
+  /// without.
+  class InTurns final : private transport::schedule::Turns::Path {
+   public:
+    InTurns(SimPort& port, std::shared_ptr<SimTurns> node);
+    explicit operator bool() const noexcept { return node_ != nullptr; }
+
+    void enter();
+    void leave() noexcept;
+    void remove() noexcept;
+    /// Those of the rows that may go now.
+    void send_rows();
+    /// A message has come; somebody reads it.
+    void arrive(const transport::schedule::TurnMessage& message);
+    void read();
+    /// Has others send whose turn it is now.
+    void send_what_is_due() noexcept;
+    /// What this port has to say, and its rows.
+    void send_due() noexcept override;
+
+   private:
+    static transport::schedule::TurnMessage hostile_turn(Random& random,
+                                                         transport::schedule::TurnMessage message);
+    void tell();
+    uint64_t pending_rows() const noexcept;
+    uint32_t peer() const noexcept;
+
+    SimPort& port_;
+    const std::shared_ptr<SimTurns> node_;
+    std::deque<transport::schedule::TurnMessage> unread_;
+    bool has_entered_ = false;
+    uint32_t first_ring_ = 0;  // whose rows go first
+    Nanoseconds last_message_ = 0;
+  };
+
+  /// Allocates the rings. turns: those of its node; null: it has none.
+  SimPort(World& world, SimFaults& faults, uint32_t node, transport::LinkContext& context,
+          std::shared_ptr<SimTurns> turns = nullptr);
   /// Gives the rings back. Whoever looks at a frame there from now on finds other bytes.
   ~SimPort();
   SimPort(const SimPort&) = delete;
@@ -66,13 +107,13 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   const ring::Layout& outgoing() const { return outgoing_; }
   const ring::Layout& incoming() const { return incoming_; }
   World& world() { return world_; }
+  InTurns& turns() { return turns_; }
 
   /// The other end is this one.
   void attach(const std::shared_ptr<SimPort>& peer) {
     peer_ = peer;
     peer_node_ = peer->node_;
   }
-  bool attached() const { return !peer_.expired(); }
 
   /// Where started transfers of a ring are counted; outlives the port's use.
   void count_transfers(uint32_t ring, std::atomic<uint64_t>* counter) {
@@ -84,7 +125,10 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   /// Everything before `read` may be overwritten.
   void tell_read(uint32_t ring, Position read);
   /// Nothing is sent or received any more.
-  void stop() noexcept { stopped_ = true; }
+  void stop() noexcept {
+    turns_.leave();
+    stopped_ = true;
+  }
   /// The link can carry nothing any more; the first cause is told.
   void fail(const Status& cause);
 
@@ -109,6 +153,11 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
     std::atomic<uint64_t>* transfers = nullptr;
     Nanoseconds last_notification = 0;  // of those under way: later ones come later
     Nanoseconds last_completion = 0;
+
+    /// There is something to transfer, and fewer transfers than the network takes of a ring are under way.
+    bool may_start(uint32_t most_in_flight) const {
+      return started != wanted && in_flight < most_in_flight;
+    }
   };
   struct Receiving {
     std::atomic<Position> written{0};  // what the consumer sees
@@ -159,6 +208,7 @@ class SimPort : public std::enable_shared_from_this<SimPort> {
   std::vector<Receiving> receiving_;  // one per incoming ring
   uint32_t turn_ = 0;                 // which worker of a node is woken for frames
   std::weak_ptr<SimPort> peer_;
+  InTurns turns_;
   const uint32_t life_;  // of the local node
   bool stopped_ = false;
   bool failed_ = false;

@@ -31,8 +31,9 @@ bool same(const ring::Layout& a, const ring::Layout& b) {
 
 class SimSetup final : public transport::LinkSetup {
  public:
-  SimSetup(SimFabric& fabric, uint32_t node, transport::LinkContext& context)
-      : fabric_(fabric), node_(node), context_(context) {}
+  SimSetup(SimFabric& fabric, uint32_t node, transport::LinkContext& context,
+           std::shared_ptr<SimTurns> turns)
+      : fabric_(fabric), node_(node), context_(context), turns_(std::move(turns)) {}
   ~SimSetup() override {
     if (key_ != 0) fabric_.remove(key_);
     if (port_ != nullptr) port_->stop();  // not taken
@@ -45,7 +46,7 @@ class SimSetup final : public transport::LinkSetup {
           fmt::format("node {}: {} bytes of rings cannot be registered", node_,
                       context_.outgoing.region_bytes() + context_.incoming.region_bytes()));
     }
-    port_ = std::make_shared<SimPort>(fabric_.world(), fabric_.faults(), node_, context_);
+    port_ = std::make_shared<SimPort>(fabric_.world(), fabric_.faults(), node_, context_, turns_);
     key_ = fabric_.add(port_);
     const PortMessage message{kMagic, key_, context_.outgoing, context_.incoming};
     context_.send(std::as_bytes(std::span(&message, 1)));
@@ -95,6 +96,7 @@ class SimSetup final : public transport::LinkSetup {
   SimFabric& fabric_;
   const uint32_t node_;
   transport::LinkContext& context_;
+  const std::shared_ptr<SimTurns> turns_;
   std::shared_ptr<SimPort> port_;
   std::shared_ptr<SimPort>
       peer_;  // until both links are up: a peer that gives up is then seen as closed
@@ -131,7 +133,7 @@ std::unique_ptr<transport::LinkMending> SimTransport::mend(transport::LinkContex
 }
 
 std::unique_ptr<transport::LinkSetup> SimTransport::begin(transport::LinkContext& context) {
-  return std::make_unique<SimSetup>(fabric_, node_, context);
+  return std::make_unique<SimSetup>(fabric_, node_, context, turns_);
 }
 
 }  // namespace faro::sim

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "lab/simulation/transport/sim_faults.h"
 #include "lab/simulation/transport/sim_port.h"
+#include "lab/simulation/transport/sim_turns.h"
 #include "lab/simulation/transport/sim_world.h"
 #include "transport/transport.h"
 
@@ -19,6 +21,7 @@ class SimFabric {
 
   World& world() { return world_; }
   SimFaults& faults() { return faults_; }
+  TurnWatch& turn_watch() { return turn_watch_; }
   uint64_t add(const std::shared_ptr<SimPort>& port) {
     ports_[++last_key_] = port;
     return last_key_;
@@ -38,6 +41,7 @@ class SimFabric {
   World& world_;
   uint64_t looks_ = 0;
   SimFaults faults_;
+  TurnWatch turn_watch_;
   std::map<uint64_t, std::weak_ptr<SimPort>> ports_;
   uint64_t last_key_ = 0;
 };
@@ -46,8 +50,9 @@ class SimFabric {
 /// links.
 class SimTransport final : public transport::Transport {
  public:
-  /// `node`: whose it is; lives and faults are those of nodes.
-  SimTransport(SimFabric& fabric, uint32_t node) : fabric_(fabric), node_(node) {}
+  /// `node`: whose it is; lives and faults are those of nodes. turns: the node's; null: rows go without.
+  SimTransport(SimFabric& fabric, uint32_t node, std::shared_ptr<SimTurns> turns = nullptr)
+      : fabric_(fabric), node_(node), turns_(std::move(turns)) {}
 
   const transport::Capabilities& capabilities() const override;
   Status available() const override { return Status::Ok(); }
@@ -58,15 +63,17 @@ class SimTransport final : public transport::Transport {
   std::unique_ptr<transport::LinkSetup> begin(transport::LinkContext& context) override;
   std::unique_ptr<transport::LinkMending> mend(transport::LinkContext& context,
                                                transport::DataLink& link) override;
-  /// Nothing comes by it. True: whoever looks does so again each time, not after a while alone.
+  /// Only what is told of turns comes by it. True: whoever looks does so again each time, not after a while alone.
   bool poll() noexcept override {
     fabric_.count_look();
+    if (turns_ != nullptr) turns_->read();
     return true;
   }
 
  private:
   SimFabric& fabric_;
   const uint32_t node_;
+  const std::shared_ptr<SimTurns> turns_;
 };
 
 /// The capabilities of every simulated link.
