@@ -42,6 +42,7 @@ enum class Plant : uint8_t {
   partition_forgotten,  // what was spilled of a partition is forgotten
   matched_by_key,       // rows count as matched though the condition on their pair has failed
   pass_left_out,  // build rows that did not fit the first table of a partition meet no probe rows
+  hot_key_at_some_workers,  // its build rows come to some workers only: the others believe that there are none
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 
