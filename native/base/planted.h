@@ -45,7 +45,8 @@ enum class Plant : uint8_t {
   turn_lost,      // a node is lost, and the one that waits for its turns goes on waiting
   round_without_end,  // an empty round is followed by another one
   sleeper_forgotten,  // a turn begins for rows that were held, and nobody sends them for a worker that sleeps
-  turn_believed_twice,       // a turn that is told again counts as the next one
+  turn_believed_twice,  // a turn that is told again counts as the next one
+  hot_key_at_some_workers,  // its build rows come to some workers only: the others believe that there are none
   old_incarnation_believed,  // a link is to be mended, and another process answers in the peer's place
 };
 

@@ -5,14 +5,13 @@
 namespace faro::detail {
 namespace {
 
-// A key is hot that has more than one row of 2048, as far as the votes tell. A few votes are chance.
-constexpr uint64_t kRowsPerHot = 2048;
+// A few votes are chance.
 constexpr uint64_t kLeastVotes = 8;
 
 }  // namespace
 
-double HotKeys::decide() noexcept {
-  const uint64_t least = std::max(kLeastVotes, votes_ / kRowsPerHot);
+double HotKeys::decide(uint64_t rows_of_hot) noexcept {
+  const uint64_t least = std::max(kLeastVotes, votes_ / rows_of_hot);
   uint64_t of_hot = 0;
   for (size_t i = 0; i < kPlaces; ++i) {
     const bool is_hot = places_[i].count >= least;

@@ -341,7 +341,9 @@ void OperatorPart::leave(const char* name) noexcept { part_->leave(name); }
 Outcome OperatorPart::refuse(Status why) noexcept { return part_->refuse(std::move(why)); }
 const Status& OperatorPart::status() const noexcept { return part_->status(); }
 uint64_t OperatorPart::fair_bytes() const noexcept { return part_->fair_bytes(); }
-bool OperatorPart::try_take(uint64_t bytes) noexcept { return part_->share().take(bytes); }
+bool OperatorPart::try_take(uint64_t bytes, uint64_t room) noexcept {
+  return part_->share().take(bytes, room);
+}
 bool OperatorPart::take(uint64_t bytes, uint64_t room) {
   try {
     while (!part_->share().take(bytes, room)) {

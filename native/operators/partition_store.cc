@@ -41,6 +41,14 @@ uint64_t PartitionStore::row_bytes(uint32_t partition) const noexcept {
 uint64_t PartitionStore::spilled_bytes(uint32_t partition) const noexcept {
   return partitions_[partition].spilled_bytes;
 }
+std::span<const std::byte> PartitionStore::block(uint32_t partition, size_t index) const noexcept {
+  const std::vector<Block>& blocks = partitions_[partition].blocks;
+  if (index >= blocks.size()) return {};
+  std::byte* const memory = blocks[index].memory;
+  const bool is_last = index + 1 == blocks.size();
+  return {memory, is_last ? static_cast<size_t>(cursors_[partition].at - memory)
+                          : static_cast<size_t>(blocks[index].used)};
+}
 uint64_t PartitionStore::memory_bytes(uint32_t partition) const noexcept {
   return partitions_[partition].memory_bytes;
 }

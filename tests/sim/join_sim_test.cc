@@ -34,7 +34,8 @@ TEST_P(JoinRuns, give_every_pair_once_and_leave_nothing) {
   EXPECT_GT(coverage.counted("workers", "failed"), runs / 4);
   for (const char* what : {"spilled", "joined in passes", "had pairs early", "stopped"})
     EXPECT_GT(coverage.counted("workers", what), runs / 50) << what;
-  EXPECT_GT(coverage.counted("workers", "joined in gulps"), runs / 100);
+  for (const char* what : {"joined in gulps", "sent lists", "joined at home"})
+    EXPECT_GT(coverage.counted("workers", what), runs / 100) << what;
   for (const char* how : {"cancelled", "left", "node killed", "full disk"})
     EXPECT_GT(coverage.counted("ends", how), runs / 50) << how;
   EXPECT_GT(coverage.counted("nodes", "with a file"), runs / 50);

@@ -143,6 +143,10 @@ TEST(PlantedBugs, a_frame_that_is_resent_though_it_has_come_is_found) {
   expect_found(base::Plant::frame_resent, simulation::run_channel_seed);
 }
 
+TEST(PlantedBugs, a_hot_key_whose_build_rows_are_at_some_workers_only_is_found) {
+  expect_found(base::Plant::hot_key_at_some_workers, simulation::run_join_seed);
+}
+
 TEST(PlantedBugs, silence_that_nobody_notices_is_found) {
   expect_found(base::Plant::silence_unnoticed);
   expect_found(base::Plant::silence_unnoticed, simulation::run_channel_seed);

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "faro/detail/join_list_sender.h"
+#include "faro/detail/join_lists.h"
 #include "faro/detail/join_loop.h"
 #include "faro/detail/operator_hash.h"
 #include "faro/detail/operator_input.h"
@@ -48,6 +50,11 @@ struct JoinSpec {
   /// Pairs come as soon as as many probe rows wait as there are build rows to meet them. Without
   /// it they wait as long as memory allows, which takes less time.
   bool output_early = false;
+  /// Probe rows of a key that many of them have are joined at the workers that add them, to which
+  /// the owner of the key sends its build rows. So pairs of such a key come out at several workers.
+  /// Only where probe rows are partitioned and build rows not everywhere, and not in right and full
+  /// joins. Without it each pair comes out at the owner of its key.
+  bool hot_keys = true;
 };
 
 /// What a join has done at this worker until now.
@@ -56,6 +63,10 @@ struct JoinMetrics {
   uint64_t probe_rows = 0;           ///< added here
   uint64_t build_rows_received = 0;  ///< from all senders; or kept here
   uint64_t probe_rows_received = 0;
+  uint64_t hot_keys = 0;          ///< of this worker, whose build rows it has sent to all
+  uint64_t lists_held = 0;        ///< of other workers' hot keys, whose build rows came here
+  uint64_t lists_dropped = 0;     ///< of such keys, for want of memory
+  uint64_t probe_rows_kept = 0;   ///< added here, and joined here by a list
   uint64_t pairs = 0;             ///< handed out here; rows without a partner, too
   uint64_t gulps = 0;             ///< partitions probed before all probe rows had come
   uint64_t partitions_split = 0;  ///< they had more build rows than fit the cache
@@ -65,7 +76,8 @@ struct JoinMetrics {
 };
 
 /// Joins two inputs by key: each pair of a build row and a probe row whose keys are equal comes out
-/// once, at the worker to which partition() assigns the hash of the key.
+/// once, at the owner of the key, which is the worker to which partition() assigns its hash; or,
+/// if the key is hot, at the worker that has added the probe row (JoinSpec::hot_keys).
 ///
 ///   struct Sales {
 ///     struct Build { uint32_t shop; uint32_t city; };
@@ -130,7 +142,7 @@ class RadixJoin {
   using Pair = typename Joined::Pair;
 
   static_assert(std::is_trivially_copyable_v<Build> && std::is_trivially_copyable_v<Probe>);
-  static_assert(alignof(Build) <= 16 && alignof(Probe) <= 16,
+  static_assert(alignof(Build) <= 16 && alignof(Probe) <= 16 && alignof(Key) <= 16,
                 "rows of shuffles are aligned to 16 bytes");
 
   /// Before all pairs were handed out, and without stop(), it fails the query.
@@ -212,7 +224,8 @@ class RadixJoin {
     if (!part_->is_alive()) return failed();
     if (!build_.has_finished)
       return refuse(Code::wrong_state, "a join hands out no pair before its finish_build is done");
-    if (has_stopped_ || has_ended_) return Outcome::end_of_stream;
+    if (has_ended_) return Outcome::end_of_stream;
+    if (has_stopped_ && !probe_.has_finished) return Outcome::end_of_stream;
     const bool is_limited = !wait.is_none() && !wait.is_forever();
     const uint64_t begin = is_limited ? part_->now_ns() : 0;
     const auto left = [&] {
@@ -238,15 +251,17 @@ class RadixJoin {
   }
 
   /// This worker needs no more pairs (LIMIT): senders drop what is for it, and the query goes on.
-  /// What it has to add it still adds. Blocks: never.
+  /// What it has to add it still adds. Blocks: never. would_wait, holding: if finish_probe is done,
+  /// others have to be told that no more build rows of hot keys come, and there is no room: repeat
+  /// it, or call next, before it is destroyed.
   Outcome stop() {
     if (!part_->is_alive()) return failed();
     has_stopped_ = true;
-    join_->clear();
+    let_go();
     for (size_t stage = 0; stage < kStages; ++stage) {
       if (part_->stop(stage) == Outcome::failed) return Outcome::failed;
     }
-    return Outcome::done;
+    return probe_.has_finished ? end_lists() : Outcome::done;
   }
 
   /// Why the last call that answered failed did; ok if none did.
@@ -254,16 +269,30 @@ class RadixJoin {
 
   JoinMetrics metrics() const noexcept {
     const detail::PartitionJoinCounts& counts = join_->counts();
-    return {build_.rows,        probe_.rows,   counts.build_rows,
-            counts.probe_rows,  counts.pairs,  counts.gulps,
-            counts.splits,      counts.passes, part_->spilled_bytes(),
-            part_->peak_bytes()};
+    JoinMetrics metrics;
+    metrics.build_rows = build_.rows;
+    metrics.probe_rows = probe_.rows;
+    metrics.build_rows_received = counts.build_rows;
+    metrics.probe_rows_received = counts.probe_rows;
+    metrics.hot_keys = list_sender_ ? list_sender_->keys() : 0;
+    metrics.lists_held = held_ ? held_->adopted() : 0;
+    metrics.lists_dropped = held_ ? held_->dropped() : 0;
+    metrics.probe_rows_kept = counts.probe_rows_kept;
+    metrics.pairs = counts.pairs;
+    metrics.gulps = counts.gulps;
+    metrics.partitions_split = counts.splits;
+    metrics.passes = counts.passes;
+    metrics.spilled_bytes = part_->spilled_bytes();
+    metrics.peak_bytes = part_->peak_bytes();
+    return metrics;
   }
 
  private:
   static constexpr std::chrono::nanoseconds kNoTime{0};
-  // Build rows, probe rows; and two that are kept for build rows of frequent keys, which are to be
-  // sent to all workers, and for what these tell of them. Nothing is sent by these two yet.
+  using Lists = detail::HeldLists<What>;
+  using ListRow = typename Lists::Row;
+  // Build rows, probe rows; build rows of hot keys, which the receivers of rows send to all
+  // senders; and one that is kept for what these tell of them. Nothing is sent by that yet.
   static constexpr size_t kBuild = 0, kProbe = 1, kLists = 2, kReports = 3, kStages = 4;
 
   /// What is added of one side at this worker.
@@ -273,9 +302,6 @@ class RadixJoin {
     static constexpr size_t stage = kStage;
     static constexpr bool is_build = kStage == kBuild;
     static constexpr const char* name = is_build ? "build" : "probe";
-    // The stage that ends with it.
-    static constexpr size_t other_stage = is_build ? kLists : kReports;
-
     JoinInput input = JoinInput::partition;
     bool sends = false;
     bool has_begun_to_finish = false;
@@ -294,7 +320,7 @@ class RadixJoin {
            std::to_string(sizeof(Key)) + " bytes, build rows of " + std::to_string(sizeof(Build)) +
            " (" + kInputs[static_cast<size_t>(spec.build_input)] + "), probe rows of " +
            std::to_string(sizeof(Probe)) + " (" + kInputs[static_cast<size_t>(spec.probe_input)] +
-           ")";
+           "), hot keys " + (spec.hot_keys ? "on" : "off");
   }
   Status open(Worker& worker, const JoinSpec& spec) {
     std::vector<detail::OperatorPart::Stage> stages;
@@ -309,9 +335,15 @@ class RadixJoin {
               [this](Batch& batch) { return join_->take_build(batch.rows<Build>()); });
     if (spec.build_input == JoinInput::everywhere && detail::OperatorPart::can_replicate(worker))
       stages.back().spec.delivery = Delivery::replicate;
-    add_stage("probe rows", sizeof(Probe), spec.senders, spec.receivers,
-              [this](Batch& batch) { return join_->take_probe(batch.rows<Probe>()); });
-    add_stage("lists", 0, spec.receivers, spec.senders, drop);
+    add_stage("probe rows", sizeof(Probe), spec.senders, spec.receivers, [this](Batch& batch) {
+      const std::span<const Probe> rows = batch.rows<Probe>();
+      if (list_sender_) list_sender_->look(rows);
+      return join_->take_probe(rows);
+    });
+    add_stage("lists", sizeof(ListRow), spec.receivers, spec.senders, [this](Batch& batch) {
+      held_->take(batch.rows<ListRow>());
+      return true;
+    });
     add_stage("reports", 0, spec.senders, spec.receivers, drop);
     build_.input = spec.build_input;
     probe_.input = spec.probe_input;
@@ -337,9 +369,10 @@ class RadixJoin {
       if (Result<ShuffleSender> sender = part_->shuffle(stage).sender(); sender.ok())
         finishing_[stage] = *sender;
     }
-    // Nothing comes by these: their ends are not waited for.
+    open_lists(spec);
+    // Nothing comes by these that is needed: their ends are not waited for.
     const bool is_unused[] = {build_.input == JoinInput::here, probe_.input == JoinInput::here,
-                              true, true};
+                              !holds_lists_, true};
     for (size_t stage = 0; stage < kStages; ++stage) {
       if (is_unused[stage] && part_->stop(stage) == Outcome::failed) return part_->status();
     }
@@ -351,6 +384,45 @@ class RadixJoin {
     const Result<RowSender<Row>> sender = part_->shuffle(side.stage).template sender<Row>();
     side.sends = sender.ok();
     if (side.sends) side.sender = detail::OperatorSender<Row>(*sender);
+  }
+
+  // --- hot keys
+
+  void open_lists(const JoinSpec& spec) {
+    const auto sender = part_->shuffle(kLists).template sender<ListRow>();
+    if (!spec.hot_keys || detail::keeps_build(spec.kind) || spec.receivers.size() == 1 ||
+        spec.probe_input != JoinInput::partition || !sender.ok())
+      return;
+    // Everybody has the build rows of every key: a list would double them.
+    if (spec.build_input == JoinInput::everywhere) return;
+    const bool is_alone = probe_.sends && sender->receiver_count() == 1;
+    if (is_alone) return;
+    holds_lists_ = probe_.sends;
+    held_ = std::make_unique<Lists>(*part_, what_);
+    list_sender_.emplace(*part_, what_, *held_, *sender);
+  }
+  /// Notes what has come, lets lists that are whole join, and sends own ones. It may move rows that
+  /// pairs refer to. Answers done, or failed: the operator has.
+  Outcome catch_up() {
+    return guarded([this] {
+      if (has_come(build_)) join_->build_ended();
+      if (has_come(probe_)) join_->probe_ended();
+      if (list_sender_ && !has_stopped_) {
+        held_->adopt_whole([this](std::span<const Build> rows) { return join_->adopt(rows); });
+        const auto lookup = [this](const Key& key, uint64_t mixed, const auto& each) {
+          return join_->each_build_row(key, mixed, each);
+        };
+        // What fails here fails the query, or is a row that is too large.
+        if (list_sender_->send(lookup) == Outcome::failed) list_sender_->end();
+      }
+      return part_->is_alive() ? Outcome::done : Outcome::failed;
+    });
+  }
+  /// Says that this worker has no more lists, when all probe rows have come.
+  Outcome end_lists() {
+    if (!finishing_[kLists]) return Outcome::done;
+    const Outcome outcome = finishing_[kLists]->finish(Wait::none());
+    return outcome == Outcome::failed ? failed(kLists) : outcome;
   }
 
   // --- adding
@@ -391,6 +463,7 @@ class RadixJoin {
     const detail::OperatorPart::Call call(*part_);
     if (Outcome outcome = check_adding(side); outcome != Outcome::done) return {0, outcome};
     const auto add_some = [&](size_t& added) {
+      if (!OneSide::is_build && catch_up() == Outcome::failed) return Outcome::failed;
       const auto some = rows.subspan(added, std::min(detail::kRowsAtOnce, rows.size() - added));
       const size_t before = added;
       const Sent sent = send(side, some, [&](size_t i) { return receiver_of(before + i); });
@@ -406,6 +479,9 @@ class RadixJoin {
             const ReceiverOf& receiver_of) {
     switch (side.input) {
       case JoinInput::partition:
+        if constexpr (!OneSide::is_build) {
+          if (holds_lists_ && held_->adopted() > 0) return send_or_keep(rows, receiver_of);
+        }
         return side.sender.send_to(rows, receiver_of);
       case JoinInput::everywhere:
         return side.sender.broadcast_all(rows, Wait::none());
@@ -413,6 +489,17 @@ class RadixJoin {
         return keep(side, rows) ? Sent{rows.size(), Outcome::done} : Sent{0, Outcome::failed};
     }
     return {0, Outcome::failed};
+  }
+  /// Probe rows of keys whose build rows are here stay here.
+  template <typename ReceiverOf>
+  Sent send_or_keep(std::span<const Probe> rows, const ReceiverOf& receiver_of) {
+    return probe_.sender.send_or_keep(rows, receiver_of, [&](size_t i) {
+      const Key key = what_.probe_key(rows[i]);
+      const typename Lists::Held held = held_->find(key);
+      // Without memory the operator has failed.
+      if (held.joins) (void)join_->keep_probe(rows[i], held.mixed, held.has_rows);
+      return held.joins;
+    });
   }
   template <typename OneSide>
   bool keep(OneSide&, std::span<const typename OneSide::Row> rows) {
@@ -445,11 +532,16 @@ class RadixJoin {
       return refuse(Code::wrong_state,
                     "the probe side of a join is finished before its build side");
     side.has_begun_to_finish = true;
-    size_t stage = side.stage;
+    if (!OneSide::is_build && holds_lists_) {  // it needs no more of them
+      holds_lists_ = false;
+      held_->clear();
+      if (part_->stop(kLists) == Outcome::failed) return failed();
+    }
+    size_t stage = kBuild;
     const auto attempt = [&] {
-      for (const size_t each : {OneSide::stage, OneSide::other_stage}) {
-        stage = each;
-        if (!finishing_[stage]) continue;
+      if (!OneSide::is_build && catch_up() == Outcome::failed) return Outcome::failed;
+      for (stage = 0; stage < kStages; ++stage) {
+        if (!finishing_[stage] || !ends_with<OneSide>(stage)) continue;
         const Outcome outcome = finishing_[stage]->finish(Wait::none());
         if (outcome != Outcome::done) return outcome;
       }
@@ -461,29 +553,34 @@ class RadixJoin {
     return outcome;
   }
 
+  /// Whether a stage ends with what this worker adds of a side. Lists, if there may be any, end
+  /// with the last probe row of all, unless this worker has stopped.
+  template <typename OneSide>
+  bool ends_with(size_t stage) const noexcept {
+    if (stage == kLists) return OneSide::is_build ? !list_sender_ : list_sender_ && has_stopped_;
+    return stage == OneSide::stage || (!OneSide::is_build && stage == kReports);
+  }
+
   // --- joining
 
   template <typename OneSide>
   bool has_come(const OneSide& side) const noexcept {
     return side.input == JoinInput::here ? side.has_finished : part_->has_ended(side.stage);
   }
-  void note_ends() {
-    if (has_come(build_)) join_->build_ended();
-    if (has_come(probe_)) join_->probe_ended();
-  }
   template <typename IsOver>
   Outcome join_some(std::span<const Pair>& pairs, const IsOver& is_over) {
-    try {
-      note_ends();
-      return join_->next(pairs, is_over);
-    } catch (const std::bad_alloc&) {
-      return part_->fail(Status(Code::overflow_exhausted, "no memory left for the rows of a join"));
-    }
+    if (catch_up() == Outcome::failed) return Outcome::failed;
+    return guarded([&] {
+      const Outcome outcome = join_->next(pairs, is_over);
+      if (outcome != Outcome::end_of_stream) return outcome;
+      const Outcome ended = end_lists();
+      return ended == Outcome::done ? Outcome::end_of_stream : ended;
+    });
   }
   Outcome wait_for_rows(Wait wait) {
     const auto attempt = [this] {
-      if (!part_->is_alive()) return Outcome::failed;
-      note_ends();
+      if (catch_up() == Outcome::failed) return Outcome::failed;
+      if (join_->has_ended()) return end_lists();
       return join_->can_go_on() ? Outcome::done : Outcome::would_wait;
     };
     return part_->wait(std::cref(attempt), wait);
@@ -491,13 +588,27 @@ class RadixJoin {
 
   // --- failing
 
+  /// What work() answers, which may find no memory of the process.
+  template <typename Work>
+  Outcome guarded(Work work) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return part_->fail(Status(Code::overflow_exhausted, "no memory left for the rows of a join"));
+    }
+  }
   Outcome refuse(Code code, std::string why) {
     return part_->refuse(Status(code, std::move(why)).of_stage(stage_));
   }
   /// What is of no use any more is let go.
   Outcome failed() {
-    if (!part_->is_alive()) join_->clear();
+    if (!part_->is_alive()) let_go();
     return Outcome::failed;
+  }
+  void let_go() noexcept {
+    join_->clear();
+    if (held_) held_->clear();
+    if (list_sender_) list_sender_->end();
   }
   /// Why, the sender of a stage knows, unless the operator does.
   Outcome failed(size_t stage) {
@@ -509,6 +620,9 @@ class RadixJoin {
   const What what_;
   std::unique_ptr<detail::OperatorPart> part_;
   std::optional<Joined> join_;
+  std::unique_ptr<Lists> held_;  // null, and so is the next one: there are no lists
+  std::optional<detail::ListSender<What>> list_sender_;
+  bool holds_lists_ = false;  // those of others
   Side<kBuild, Build> build_;
   Side<kProbe, Probe> probe_;
   std::array<std::optional<ShuffleSender>, kStages> finishing_;  // by stage

@@ -17,6 +17,8 @@ constexpr const char* kKindNames[] = {"inner", "left", "right", "full", "semi", 
 constexpr const char* kInputNames[] = {"partition", "everywhere", "here"};
 // Pairs of a key that many rows of both sides have are many.
 constexpr uint64_t kMostRowsOfAFewKeys = 200;
+// So that their owner sees that a key is hot.
+constexpr uint64_t kRowsOfHotKey = 40'000;
 // More than a table has that is made of a reserve.
 constexpr uint64_t kRowsOfOneKey = 20'000;
 
@@ -51,6 +53,21 @@ JoinPlan JoinPlan::draw(uint64_t seed, std::vector<uint32_t> workers, uint64_t m
   }
   plan.output_early = chance.one_in(2);
   if (chance.one_in(8)) plan.stops = static_cast<uint32_t>(chance.below(count));
+  plan.hot_keys = chance.one_in(2);
+  if (chance.one_in(5)) {  // a hot key
+    plan.probe.keys = chance.one_in(3) ? Keys::constant : Keys::frequent;
+    plan.probe.input = JoinInput::partition;
+    plan.probe.rows = draw_rows(chance, count, 2 * kRowsOfHotKey / count);
+    plan.build.keys = chance.one_in(4) ? Keys::nulls : Keys::distinct;
+    plan.build.rows = draw_rows(chance, count, most_rows / count / 2 >> chance.below(8));
+    plan.most_keys = kKeyCounts[chance.between(2, std::size(kKeyCounts) - 1)];
+    plan.hot_keys = !chance.one_in(4);
+    if (plan.build.keys == Keys::nulls) {
+      plan.most_keys = std::size(kKeyCounts);
+      for (uint64_t& rows : plan.build.rows) rows = std::min<uint64_t>(rows, 20);
+    }
+    return plan;
+  }
   if (chance.one_in(6)) {  // one key, of more build rows than one table takes
     plan.build.keys = plan.probe.keys = Keys::constant;
     plan.build.rows = draw_rows(chance, count, kRowsOfOneKey / count);
@@ -158,6 +175,7 @@ std::string JoinPlan::to_string() const {
   if (rows.modulus != 0) text += fmt::format("; a condition, modulo {}", rows.modulus);
   if (rows.is_rare) text += ", seldom true";
   if (output_early) text += "; early output";
+  if (hot_keys) text += "; hot keys";
   return stops ? text + fmt::format("; worker {} stops", *stops) : text;
 }
 
@@ -170,6 +188,7 @@ Outcome JoinPart::make() {
   spec.probe_input = plan_.probe.input;
   spec.senders = spec.receivers = plan_.workers;
   spec.output_early = plan_.output_early;
+  spec.hot_keys = plan_.hot_keys;
   auto made = Operator::make(worker_, spec, plan_.rows);
   if (!made.ok()) return calls_.fail(made.status());
   join_ = std::move(*made);
@@ -262,15 +281,29 @@ Outcome JoinPart::run() {
 }
 
 void JoinPart::check() {
-  if (plan_.stops == place_) {
-    if (!taken_.empty()) mistake_ = "it has stopped, and gets pairs";
+  if (plan_.stops == place_ && !taken_.empty()) mistake_ = "it has stopped, and gets pairs";
+  if (!plan_.hot_keys) {
+    if (plan_.stops != place_) compare(taken_, plan_.expected(place_));
     return;
   }
-  std::ranges::sort(taken_);
-  const JoinedIds expected = plan_.expected(place_);
-  const auto [is, should] = std::ranges::mismatch(taken_, expected);
-  if (is == taken_.end() && should == expected.end()) return;
-  if (should == expected.end() || (is != taken_.end() && *is < *should)) {
+  JoinTally& tally = *plan_.tally;
+  tally.ids.insert(tally.ids.end(), taken_.begin(), taken_.end());
+  if (++tally.workers < plan_.workers.size()) return;
+  JoinedIds expected;
+  for (uint32_t place = 0; place < plan_.workers.size(); ++place) {
+    if (plan_.stops == place) continue;
+    const JoinedIds of_place = plan_.expected(place);
+    expected.insert(expected.end(), of_place.begin(), of_place.end());
+  }
+  std::ranges::sort(expected);
+  compare(tally.ids, expected);
+}
+
+void JoinPart::compare(JoinedIds& taken, const JoinedIds& expected) {
+  std::ranges::sort(taken);
+  const auto [is, should] = std::ranges::mismatch(taken, expected);
+  if (is == taken.end() && should == expected.end()) return;
+  if (should == expected.end() || (is != taken.end() && *is < *should)) {
     mistake_ = fmt::format("build row {} comes with probe row {}, and should not, or once alone",
                            is->first, is->second);
   } else {

@@ -36,8 +36,15 @@ struct JoinRows {
     return modulus == 0 || ((build.id + probe.id) % modulus == 0) == is_rare;
   }
   bool planted(detail::JoinBug bug) const noexcept {
-    return base::planted(bug == detail::JoinBug::matched_by_key ? base::Plant::matched_by_key
-                                                                : base::Plant::pass_left_out);
+    switch (bug) {
+      case detail::JoinBug::matched_by_key:
+        return base::planted(base::Plant::matched_by_key);
+      case detail::JoinBug::pass_left_out:
+        return base::planted(base::Plant::pass_left_out);
+      case detail::JoinBug::hot_key_at_some_workers:
+        return base::planted(base::Plant::hot_key_at_some_workers);
+    }
+    return false;
   }
 
   uint64_t modulus = 0;  // 0: no condition
@@ -46,6 +53,12 @@ struct JoinRows {
 
 /// Ids of the build row and of the probe row, 0: there is none; sorted.
 using JoinedIds = std::vector<std::pair<uint64_t, uint64_t>>;
+
+/// What the workers of a plan have got: pairs of a hot key come out at any of them.
+struct JoinTally {
+  uint32_t workers = 0;
+  JoinedIds ids;
+};
 
 struct JoinPlan {
   /// How keys of a side are drawn.
@@ -69,6 +82,7 @@ struct JoinPlan {
   uint64_t most_keys = 1;
   JoinRows rows;
   bool output_early = false;
+  bool hot_keys = false;
   /// One that needs no pairs, by its place among them.
   std::optional<uint32_t> stops;
 
@@ -76,8 +90,9 @@ struct JoinPlan {
   static JoinPlan draw(uint64_t seed, std::vector<uint32_t> workers, uint64_t most_rows);
 
   JoinRow row(const Side& side, uint32_t sender, uint64_t number) const noexcept;
-  /// What one of the workers has to get.
+  /// What one of the workers has to get, if there are no hot keys.
   JoinedIds expected(uint32_t place) const;
+  std::shared_ptr<JoinTally> tally = std::make_shared<JoinTally>();
   std::string to_string() const;
 
  private:
@@ -104,7 +119,8 @@ class JoinPart {
 
   /// Makes the join. To be called once, before run().
   Outcome make();
-  /// Adds its rows, takes its pairs, and lets go of the join. done: pairs are compared with the oracle; failed: why() says so;
+  /// Adds its rows, takes its pairs, and lets go of the join. done: pairs are compared with the oracle, those of all workers
+  /// by the last one if there are hot keys; failed: why() says so;
   /// stopped: the host has said that it ends here.
   Outcome run();
   const Status& why() const noexcept { return calls_.why(); }
@@ -125,6 +141,7 @@ class JoinPart {
   Outcome take_all();
   void take(std::span<const Operator::Pair> pairs);
   void check();
+  void compare(JoinedIds& taken, const JoinedIds& expected);
 
   const JoinPlan& plan_;
   const uint32_t place_;

@@ -19,6 +19,7 @@ namespace faro::detail {
 class HotKeys {
  public:
   static constexpr size_t kPlaces = 1024;
+  static constexpr uint64_t kRowsOfHot = 2048;
 
   /// One row of a key comes; of a sample of rows. `mixed`: its hash, mixed for this operator.
   void vote(uint64_t mixed) noexcept {
@@ -35,9 +36,9 @@ class HotKeys {
   }
   uint64_t votes() const noexcept { return votes_; }
 
-  /// From the votes since it was called last: which keys are hot from now on. Answers which share
-  /// of the rows they have.
-  double decide() noexcept;
+  /// From the votes since it was called last: which keys are hot from now on: those with more than
+  /// one row of `rows_of_hot`, as far as the votes tell. Answers which share of the rows they have.
+  double decide(uint64_t rows_of_hot = kRowsOfHot) noexcept;
   /// Whether any is, as decided last.
   bool any() const noexcept { return any_; }
   bool is_hot(uint64_t mixed) const noexcept {

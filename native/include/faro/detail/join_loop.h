@@ -43,7 +43,7 @@ constexpr bool keeps_build(JoinKind kind) noexcept {
 }
 
 /// Bugs that a test of the library plants, by a function `bool planted(JoinBug)` of What.
-enum class JoinBug : uint8_t { matched_by_key, pass_left_out };
+enum class JoinBug : uint8_t { matched_by_key, pass_left_out, hot_key_at_some_workers };
 template <typename What>
 bool planted(const What& what, JoinBug bug) noexcept {
   if constexpr (requires { what.planted(bug); }) return what.planted(bug);
@@ -90,6 +90,8 @@ class JoinLoop {
   /// Pairs that wait to be handed out: they refer to the table and to the rows of `probe_some`.
   std::span<const Pair> pairs() const noexcept { return {pairs_.data(), count_}; }
   void forget_pairs() noexcept { count_ = 0; }
+  /// Whether a row has met a part of its chain.
+  bool is_in_row() const noexcept { return is_in_row_; }
   void clear() noexcept {
     rows_.clear();
     table_.let_go();

@@ -48,6 +48,7 @@ class JoinTable {
   JoinTable& operator=(const JoinTable&) = delete;
 
   uint64_t size() const noexcept { return size_; }
+  uint64_t capacity() const noexcept { return capacity_; }
   /// Empties it, and makes room for `rows` rows. False: there is no memory, and it has none.
   bool begin(uint64_t rows) {
     if (rows > capacity_ || capacity_ == 0) {
@@ -58,6 +59,24 @@ class JoinTable {
     const uint64_t count = places(std::max<uint64_t>(rows, 1));
     mask_ = count - 1;
     std::memset(heads_, 0, count * sizeof(uint32_t));
+    return true;
+  }
+  /// Makes room for as many rows in all, of which each gets its place by mixed_of(row). False:
+  /// there is no memory but what would be had by spilling, and all is as it was.
+  template <typename MixedOf>
+  bool grow(uint64_t rows, MixedOf mixed_of) {
+    if (rows <= capacity_) return true;
+    if (rows > kMostRows || !part_.try_take(bytes(rows), room_)) return false;
+    JoinTable larger(part_, room_);
+    if (!larger.allocate_taken(rows)) return false;
+    (void)larger.begin(rows);
+    for (uint64_t i = 0; i < size_; ++i)
+      larger.add(nodes_[i].row, mixed_of(nodes_[i].row), (nodes_[i].link & kMatched) != 0);
+    std::swap(nodes_, larger.nodes_);
+    std::swap(heads_, larger.heads_);
+    std::swap(size_, larger.size_);
+    std::swap(capacity_, larger.capacity_);
+    std::swap(mask_, larger.mask_);
     return true;
   }
   /// Gives its memory back.
@@ -98,7 +117,10 @@ class JoinTable {
   }
 
   bool allocate(uint64_t rows) {
-    if (rows > kMostRows || !part_.take(bytes(rows), room_)) return false;
+    return rows <= kMostRows && part_.take(bytes(rows), room_) && allocate_taken(rows);
+  }
+  /// For which memory of the operator was taken.
+  bool allocate_taken(uint64_t rows) {
     nodes_ = static_cast<Node*>(::operator new(rows * sizeof(Node), kAligned, std::nothrow));
     heads_ = static_cast<uint32_t*>(
         ::operator new(places(rows) * sizeof(uint32_t), kAligned, std::nothrow));

@@ -70,9 +70,15 @@ class OperatorSender : public RowSender<Row> {
   /// Sends rows[i] to receiver_of(i), until one finds no room.
   template <typename ReceiverOf>
   Sent send_to(std::span<const Row> rows, ReceiverOf receiver_of) const noexcept {
+    return send_or_keep(rows, receiver_of, [](size_t) { return false; });
+  }
+  /// Sends those for which keep(i) is false: the others stay here.
+  template <typename ReceiverOf, typename Keep>
+  Sent send_or_keep(std::span<const Row> rows, ReceiverOf receiver_of, Keep keep) const {
     FrameCursor* const cursors = this->cursors_;
     const uint32_t receivers = this->receiver_count_;
     for (size_t i = 0; i < rows.size(); ++i) {
+      if (keep(i)) continue;
       const uint32_t receiver = receiver_of(i);
       if (receiver < receivers && put_row(cursors[receiver], rows[i])) [[likely]]
         continue;

@@ -110,12 +110,11 @@ class OperatorPart {
 
   /// The part of operator.memory_bytes that one worker of this node has if all have as much.
   uint64_t fair_bytes() const noexcept;
-  /// Takes memory of operator.memory_bytes; false: there is none left.
-  bool try_take(uint64_t bytes) noexcept;
-  /// Does so, and spills the largest partitions of this operator for it if need be. `room`: as much
-  /// can be taken beside these bytes as long as they are not given back, where what can be spilled
-  /// is. False: there is nothing left to spill; or overflow is full, by which the operator has
-  /// failed.
+  /// Takes memory of operator.memory_bytes; false: there is none left. `room`: as much can be taken
+  /// beside these bytes as long as they are not given back, where what can be spilled is.
+  bool try_take(uint64_t bytes, uint64_t room = 0) noexcept;
+  /// Does so, and spills the largest partitions of this operator for it if need be. False: there is
+  /// nothing left to spill; or overflow is full, by which the operator has failed.
   bool take(uint64_t bytes, uint64_t room = 0);
   void give(uint64_t bytes) noexcept;
   /// Fails the query because there is no memory for `what`, "the groups of one partition" for

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "faro/detail/join_list_sender.h"
+#include "faro/detail/join_lists.h"
 #include "faro/detail/join_loop.h"
 #include "faro/detail/join_table.h"
 #include "faro/detail/operator_hash.h"
@@ -31,10 +33,15 @@ namespace faro::detail {
 struct PartitionJoinCounts {
   uint64_t build_rows = 0;
   uint64_t probe_rows = 0;
+  uint64_t listed_rows = 0;      // build rows of keys that belong to other workers
+  uint64_t probe_rows_kept = 0;  // of such keys: they were not sent
   uint64_t pairs = 0;
   uint64_t gulps = 0;   // partitions that were probed before all probe rows had come
   uint64_t passes = 0;  // over the probe rows of a partition, beyond the first
   uint64_t splits = 0;
+
+  uint64_t all_build_rows() const noexcept { return build_rows + listed_rows; }
+  uint64_t all_probe_rows() const noexcept { return probe_rows + probe_rows_kept; }
 };
 
 /// Partitions of one hash, and the first of them that was not joined.
@@ -51,6 +58,12 @@ struct JoinLevel {
   }
   uint64_t probe_rows(uint32_t partition) const noexcept {
     return probe.row_bytes(partition) / sizeof(Probe);
+  }
+  bool has_waiting() const noexcept {
+    for (uint32_t p = 0; p < probe.partition_count(); ++p) {
+      if (probe.row_bytes(p) > 0) return true;
+    }
+    return false;
   }
   void clear(uint32_t partition) noexcept {
     build.clear(partition);
@@ -81,6 +94,7 @@ class PartitionJoin {
  public:
   using Build = typename What::Build;
   using Probe = typename What::Probe;
+  using Key = typename What::Key;
   using Loop = JoinLoop<What>;
   using Pair = typename Loop::Pair;
   using Table = typename Loop::Table;
@@ -139,16 +153,76 @@ class PartitionJoin {
   void build_ended() {
     if (come_.build || levels_.empty()) return;
     come_.build = true;
-    const uint64_t rows = counts_.build_rows;
+    const uint64_t rows = counts_.all_build_rows();
     come_.is_one_table = rows <= most_rows_ && loop_.table().begin(rows);
   }
   /// All probe rows have.
   void probe_ended() noexcept { come_.probe = true; }
+
+  /// Calls each(row) for the build rows of a key that are at hand.
+  template <typename Each>
+  JoinLookup each_build_row(const Key& key, uint64_t mixed, Each each) {
+    if (levels_.empty() || !come_.build || come_.probe) return JoinLookup::not_now;
+    if (come_.is_loaded) {
+      const auto table = loop_.table().view();
+      uint32_t number = table.first(mixed);
+      for (; number != 0; number = table.nodes[number - 1].link & ~Table::kMatched) {
+        if (what_.build_key(table.nodes[number - 1].row) == key) each(table.nodes[number - 1].row);
+      }
+      return JoinLookup::done;
+    }
+    if (phase_ != Phase::choosing) return JoinLookup::not_now;
+    const PartitionStore& store = levels_.front()->build;
+    const uint32_t partition = local_partition(mixed, Partitioning::kBits);
+    if (store.spilled_bytes(partition) > 0) return JoinLookup::spilled;
+    for (size_t i = 0;; ++i) {
+      const std::span<const std::byte> block = store.block(partition, i);
+      if (block.empty()) return JoinLookup::done;
+      const auto* const rows = reinterpret_cast<const Build*>(block.data());
+      for (const Build& row : std::span(rows, block.size() / sizeof(Build))) {
+        if (what_.build_key(row) == key) each(row);
+      }
+    }
+  }
+  /// Build rows of a key that belongs to another worker join those of this one. It may move the
+  /// rows that pairs refer to.
+  Adoption adopt(std::span<const Build> rows) {
+    if (levels_.empty() || come_.probe) return Adoption::not_now;
+    if (!come_.is_one_table) {
+      if (come_.build && phase_ != Phase::choosing) return Adoption::not_now;
+      counts_.listed_rows += rows.size();
+      return keep(levels_.front()->build, rows, build_key()) ? Adoption::done : Adoption::not_now;
+    }
+    if (!come_.is_loaded && !load()) return Adoption::not_now;
+    if (loop_.is_in_row()) return Adoption::not_now;
+    Table& table = loop_.table();
+    const uint64_t number = levels_.front()->number, needed = table.size() + rows.size();
+    const auto mixed_of = [&](const Build& row) {
+      return mix(hash_of_key(what_, what_.build_key(row)), number);
+    };
+    if (needed > 2 * most_rows_) return Adoption::no_memory;
+    if (needed > table.capacity() && !table.grow(needed + needed / 4, mixed_of))
+      return Adoption::no_memory;
+    for (const Build& row : rows) table.add(row, mixed_of(row), false);
+    counts_.listed_rows += rows.size();
+    return Adoption::done;
+  }
+  /// Keeps a probe row of a key whose build rows were adopted. False: as take_probe.
+  bool keep_probe(const Probe& row, uint64_t mixed, bool has_rows) {
+    if (levels_.empty()) return false;
+    ++counts_.probe_rows_kept;
+    if (!has_rows && !keeps_probe(loop_.kind())) return true;
+    const uint32_t partition = come_.is_one_table ? 0 : local_partition(mixed, Partitioning::kBits);
+    return levels_.front()->probe.append(partition, row);
+  }
+
+  /// There is nothing left to join.
+  bool has_ended() const noexcept { return levels_.empty(); }
   /// Whether `next` has something to do.
   bool can_go_on() noexcept {
     if (levels_.empty() || phase_ != Phase::choosing) return true;
     if (!come_.build || come_.probe) return come_.build;
-    return come_.is_one_table ? !come_.is_loaded || has_waiting(*levels_.front()) : find_gulp();
+    return come_.is_one_table ? !come_.is_loaded || levels_.front()->has_waiting() : find_gulp();
   }
 
   /// Lets go of everything.
@@ -189,14 +263,19 @@ class PartitionJoin {
     resting
   };
 
+  /// Makes the one table now. False: the operator has failed.
+  bool load() {
+    JoinStep step = begin_join(*levels_.front());
+    while (step == JoinStep::goes_on && phase_ == Phase::loading) step = load_some();
+    if (step != JoinStep::goes_on) return false;
+    phase_ = Phase::choosing;
+    return true;
+  }
   std::unique_ptr<Level> make_level() {
     const auto depth = static_cast<uint32_t>(levels_.size());
     return std::make_unique<Level>(
         part_, depth == 0 ? Partitioning::kBits : Partitioning::kSplitBits,
         number_of_level(part_.number(), depth), keeps_build(loop_.kind()));
-  }
-  static void clear(PartitionStore& store) noexcept {
-    for (uint32_t p = 0; p < store.partition_count(); ++p) store.clear(p);
   }
   auto build_key() const noexcept {
     return [this](const Build& row) { return what_.build_key(row); };
@@ -272,22 +351,16 @@ class PartitionJoin {
   JoinStep choose_in_one_table() {
     Level& level = *levels_.front();
     if (!come_.is_loaded) return begin_join(level);
-    if (has_waiting(level)) return begin_probe();
+    if (level.has_waiting()) return begin_probe();
     if (!come_.probe) return JoinStep::nothing;
     phase_ = Phase::resting;
     return JoinStep::goes_on;
-  }
-  static bool has_waiting(const Level& level) noexcept {
-    for (uint32_t p = 0; p < level.probe.partition_count(); ++p) {
-      if (level.probe.row_bytes(p) > 0) return true;
-    }
-    return false;
   }
 
   /// Where memory is short, or output is wanted early: the partition for which most rows wait, if
   /// they are as many as its build rows, of which a table is made each time.
   bool find_gulp() noexcept {
-    if (counts_.probe_rows == refused_at_ || (!output_early_ && !is_short_of_memory()))
+    if (counts_.all_probe_rows() == refused_at_ || (!output_early_ && !is_short_of_memory()))
       return false;
     const Level& level = *levels_.front();
     uint64_t most = 0;
@@ -325,7 +398,12 @@ class PartitionJoin {
     const bool is_build = phase_ == Phase::splitting_build;
     const Outcome outcome = is_build ? build_rows_.next() : probe_rows_.next();
     if (outcome == Outcome::failed) return JoinStep::failed;
-    if (outcome == Outcome::end_of_stream) return is_build ? begin_split_of_probe() : end_split();
+    if (outcome == Outcome::end_of_stream && is_build) {
+      probe_rows_.begin({{&levels_.back()->probe, task_.partition, task_.partition + 1}});
+      phase_ = Phase::splitting_probe;
+      return JoinStep::goes_on;
+    }
+    if (outcome == Outcome::end_of_stream) return end_split();
     if (!is_build) return pass_down(split_->probe, probe_rows_.rows(), probe_key());
     return pass_down(build_rows_.is_matched() ? *split_->matched : split_->build,
                      build_rows_.rows(), build_key());
@@ -337,11 +415,6 @@ class PartitionJoin {
       if (!store.append(local_partition(hash, Partitioning::kSplitBits), row))
         return JoinStep::failed;
     }
-    return JoinStep::goes_on;
-  }
-  JoinStep begin_split_of_probe() noexcept {
-    probe_rows_.begin({{&levels_.back()->probe, task_.partition, task_.partition + 1}});
-    phase_ = Phase::splitting_probe;
     return JoinStep::goes_on;
   }
   JoinStep end_split() {
@@ -358,12 +431,12 @@ class PartitionJoin {
   // --- joining
 
   /// The rows of a partition; or all, for one table.
-  uint32_t first_partition() const noexcept { return come_.is_one_table ? 0 : task_.partition; }
-  uint32_t last_partition() const noexcept {
-    return come_.is_one_table ? levels_.front()->build.partition_count() : task_.partition + 1;
+  std::pair<uint32_t, uint32_t> partitions() const noexcept {
+    if (come_.is_one_table) return {0, levels_.front()->build.partition_count()};
+    return {task_.partition, task_.partition + 1};
   }
   void begin_build_rows(Level& level) noexcept {
-    const uint32_t first = first_partition(), last = last_partition();
+    const auto [first, last] = partitions();
     if (level.matched) {
       build_rows_.begin({{&level.build, first, last, false}, {&*level.matched, first, last, true}});
     } else {
@@ -373,7 +446,7 @@ class PartitionJoin {
   }
   JoinStep begin_join(Level& level) {
     task_.is_gulp = !come_.probe && !come_.is_one_table;
-    task_.left = come_.is_one_table ? counts_.build_rows : level.build_rows(task_.partition);
+    task_.left = come_.is_one_table ? counts_.all_build_rows() : level.build_rows(task_.partition);
     task_.pass = 0;
     begin_build_rows(level);
     return begin_pass();
@@ -390,7 +463,7 @@ class PartitionJoin {
       rows = std::max(kLeastRows, rows / 2);
     }
     if (task_.is_gulp && rows < task_.left) {  // it waits for more rows, or their end
-      refused_at_ = counts_.probe_rows;
+      refused_at_ = counts_.all_probe_rows();
       end_task();
       return JoinStep::nothing;
     }
@@ -431,7 +504,8 @@ class PartitionJoin {
     Level& level = *levels_.back();
     PartitionStore* const kept = task_.left > 0 ? &kept_[task_.pass % 2] : nullptr;
     if (task_.pass == 0) {
-      loop_.begin({{&level.probe, first_partition(), last_partition()}}, level.number, kept);
+      const auto [first, last] = partitions();
+      loop_.begin({{&level.probe, first, last}}, level.number, kept);
     } else {
       PartitionStore& before = kept_[(task_.pass + 1) % 2];
       loop_.begin({{&before, 0, 1, false}, {&before, 1, 2, true}}, level.number, kept);
@@ -488,7 +562,9 @@ class PartitionJoin {
   void end_task() noexcept {
     build_rows_.clear();
     probe_rows_.clear();
-    for (PartitionStore& store : kept_) clear(store);
+    for (PartitionStore& store : kept_) {
+      for (uint32_t p = 0; p < store.partition_count(); ++p) store.clear(p);
+    }
     phase_ = Phase::choosing;
   }
 

@@ -68,6 +68,9 @@ class PartitionStore {
   uint64_t row_bytes(uint32_t partition) const noexcept;
   /// Bytes of rows that were spilled and not read yet.
   uint64_t spilled_bytes(uint32_t partition) const noexcept;
+  /// The rows of a partition that are in memory, by block; empty: there is no such block. Valid
+  /// until rows are added or taken out.
+  std::span<const std::byte> block(uint32_t partition, size_t index) const noexcept;
   /// Memory that a partition takes.
   uint64_t memory_bytes(uint32_t partition) const noexcept;
   /// The partition that takes most memory.

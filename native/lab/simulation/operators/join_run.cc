@@ -31,6 +31,9 @@ struct Joins {
     if (metrics.partitions_split > 0) coverage.count("workers", "split a partition");
     if (metrics.passes > 0) coverage.count("workers", "joined in passes");
     if (metrics.gulps > 0) coverage.count("workers", "joined in gulps");
+    if (metrics.hot_keys > 0) coverage.count("workers", "sent lists");
+    if (metrics.lists_dropped > 0) coverage.count("workers", "dropped a list");
+    if (metrics.probe_rows_kept > 0) coverage.count("workers", "joined at home");
     if (part.early_pairs() > 0) coverage.count("workers", "had pairs early");
   }
 };
