@@ -37,7 +37,7 @@ TEST_P(AggregationRuns, give_every_group_once_and_leave_nothing) {
     EXPECT_GT(coverage.counted("workers", what), runs / 50) << what;
   for (const char* how : {"cancelled", "left", "node killed", "full disk"})
     EXPECT_GT(coverage.counted("ends", how), runs / 50) << how;
-  EXPECT_GT(coverage.counted("nodes", "with a file"), runs / 50);
+  EXPECT_GT(coverage.counted("nodes", "with a file"), runs / 100);  // parts differ: 4 to 18
   EXPECT_GT(coverage.counted("nodes", "whose disk was full"), 0u);
 }
 
