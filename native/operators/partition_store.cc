@@ -176,8 +176,8 @@ Outcome PartitionReader::next(std::span<const std::byte>& rows) {
     }
     store_.free(block_);
   }
-  if (of.spilled.empty() || base::planted(base::Plant::partition_forgotten))
-    return Outcome::end_of_stream;
+  if (base::planted(base::Plant::partition_forgotten)) store_.clear(partition_);
+  if (of.spilled.empty()) return Outcome::end_of_stream;
   return read_spilled(rows);
 }
 

@@ -1708,7 +1708,7 @@ static void on_removed(void* context, uint32_t node) {
 }
 
 static void nodes_come_and_go(void) {
-  struct cluster cluster = {0};
+  struct cluster cluster = {.lane_ends = "workers"};
   faro_listening_socket* listeners[kNodes];
   for (int i = 0; i < kNodes; ++i) OK(faro_listening_socket_bind("127.0.0.1:0", &listeners[i]));
   struct changes changes = {.added = NO_ANSWER, .drained = NO_ANSWER, .removed = NO_ANSWER};
