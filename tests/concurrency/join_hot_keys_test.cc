@@ -297,6 +297,48 @@ TEST_F(JoinHotKeys, of_a_worker_that_stops_are_sent_on_to_their_owner) {
   }
 }
 
+// --- lists that come while something else is being done
+
+class JoinAdoption : public JoinHotKeys {
+ protected:
+  using Joined = detail::PartitionJoin<Rows>;
+  void make_part() {
+    open();
+    std::vector<detail::OperatorPart::Stage> stages;
+    stages.push_back({{query_, 0, sizeof(Row), {}, {}}, [](Batch&) { return true; }});
+    part_ = value_of(detail::OperatorPart::make(cluster_->worker(0), OperatorKind::join,
+                                                Join::reserve_bytes(), std::move(stages)));
+  }
+  void TearDown() override {
+    part_.reset();
+    JoinHotKeys::TearDown();
+  }
+
+  const Rows what_;
+  std::unique_ptr<detail::OperatorPart> part_;
+};
+
+TEST_F(JoinAdoption, of_a_list_while_the_table_is_made_loses_no_row) {
+  make_part();
+  constexpr uint64_t kRows = 1000;
+  Joined joined(*part_, what_, JoinKind::inner, false);
+  const std::vector<Row> rows = Input::of(0, kWorkers * kRows, distinct);
+  ASSERT_TRUE(joined.take_build(rows));
+  joined.build_ended();
+  // A call whose time has passed ends anywhere: some rows are in the table, others in partitions.
+  std::span<const Join::Pair> pairs;
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(joined.next(pairs, [] { return true; }), Outcome::deadline);
+  const Row listed{1, 1};  // none of the keys of the rows
+  EXPECT_EQ(joined.adopt({&listed, 1}), detail::Adoption::done);
+  ASSERT_TRUE(joined.take_probe(rows));
+  ASSERT_TRUE(joined.keep_probe(listed, 0, true));
+  joined.probe_ended();
+  uint64_t count = 0;
+  while (joined.next(pairs, [] { return false; }) == Outcome::done) count += pairs.size();
+  EXPECT_EQ(count, kRows + 1);
+}
+
 // --- ends
 
 /// Where a worker is when its query, or its session, ends: its lists are there, or are to come.

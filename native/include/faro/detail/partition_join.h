@@ -263,9 +263,9 @@ class PartitionJoin {
     resting
   };
 
-  /// Makes the one table now. False: the operator has failed.
+  /// Makes the one table now, or the rest of it. False: the operator has failed.
   bool load() {
-    JoinStep step = begin_join(*levels_.front());
+    JoinStep step = phase_ == Phase::loading ? JoinStep::goes_on : begin_join(*levels_.front());
     while (step == JoinStep::goes_on && phase_ == Phase::loading) step = load_some();
     if (step != JoinStep::goes_on) return false;
     phase_ = Phase::choosing;
