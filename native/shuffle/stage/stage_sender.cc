@@ -111,8 +111,8 @@ Outcome StageSender::send(uint32_t receiver, std::span<const std::byte> row, Wai
   return multicast({&receiver, 1}, RowPieces(row), wait, when_full);
 }
 
-Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait) {
-  return multicast(everyone_, RowPieces(row), wait);
+Outcome StageSender::broadcast(std::span<const std::byte> row, Wait wait, WhenFull when_full) {
+  return multicast(everyone_, RowPieces(row), wait, when_full);
 }
 
 Outcome StageSender::multicast(std::span<const uint32_t> receivers, const RowPieces& row, Wait wait,
@@ -333,6 +333,13 @@ Outcome send_in_ring_slow(shuffle::StageSender* sender, uint32_t receiver, const
   if (sender == nullptr) return Outcome::failed;
   return sender->send(receiver, {static_cast<const std::byte*>(row), bytes}, wait,
                       shuffle::WhenFull::nowhere);
+}
+
+Outcome broadcast_in_ring_slow(shuffle::StageSender* sender, const void* row,
+                               size_t bytes) noexcept {
+  if (sender == nullptr) return Outcome::failed;
+  return sender->broadcast({static_cast<const std::byte*>(row), bytes}, Wait::none(),
+                           shuffle::WhenFull::nowhere);
 }
 
 Sent broadcast_slow(shuffle::StageSender* sender, const void* rows, size_t row_bytes, size_t count,

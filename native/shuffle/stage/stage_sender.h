@@ -37,7 +37,8 @@ class StageSender {
                WhenFull when_full = WhenFull::overflow) noexcept;
   Outcome multicast(std::span<const uint32_t> receivers, const RowPieces& row, Wait wait,
                     WhenFull when_full = WhenFull::overflow) noexcept;
-  Outcome broadcast(std::span<const std::byte> row, Wait wait);
+  Outcome broadcast(std::span<const std::byte> row, Wait wait,
+                    WhenFull when_full = WhenFull::overflow);
   /// Writes rows of a fixed width, those first ones that fit into the open frames of all receivers that
   /// have not stopped, if some have. Returns how many.
   size_t broadcast_past_stopped(std::span<const std::byte> rows) noexcept;

@@ -14,6 +14,7 @@
 #include "faro/detail/hot_keys.h"
 #include "faro/detail/join_lists.h"
 #include "faro/detail/operator_hash.h"
+#include "faro/detail/operator_input.h"
 #include "faro/detail/operator_part.h"
 #include "faro/outcome.h"
 #include "faro/sender.h"
@@ -163,7 +164,7 @@ class ListSender {
     return false;
   }
   Outcome send_list() {
-    const Sent sent = sender_.broadcast_all({rows_of_list_ + sent_, count_ - sent_}, Wait::none());
+    const Sent sent = sender_.send_to_everybody({rows_of_list_ + sent_, count_ - sent_});
     sent_ += sent.rows;
     if (sent.outcome == Outcome::stopped) {  // nobody has probe rows any more
       end();
@@ -183,7 +184,7 @@ class ListSender {
   OperatorPart& part_;
   const What& what_;
   Lists& lists_;
-  RowSender<Row> sender_;
+  OperatorSender<Row> sender_;
   HotKeys sketch_;
   size_t until_vote_ = 0;  // rows that come before it
   size_t rows_ = 0;        // of the window that is open

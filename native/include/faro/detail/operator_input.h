@@ -2,6 +2,7 @@
 // Not part of the API.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,10 @@ class OperatorInput {
   size_t since_intake_ = 0;
 };
 
+/// Sends a row to every receiver, or to none. would_wait, holding: there is no room.
+Outcome broadcast_in_ring_slow(shuffle::StageSender* sender, const void* row,
+                               size_t bytes) noexcept;
+
 /// Sends rows to receivers that the operator chooses. Nothing goes to the outgoing overflow: a
 /// worker that holds batches is told so where there is no room.
 template <typename Row>
@@ -84,6 +89,22 @@ class OperatorSender : public RowSender<Row> {
         continue;
       const Outcome outcome =
           send_in_ring_slow(this->sender_, receiver, &rows[i], sizeof(Row), Wait::none());
+      if (outcome != Outcome::done) return {i, outcome};
+    }
+    return {rows.size(), Outcome::done};
+  }
+  /// Sends every row, or the first ones, to every receiver.
+  Sent send_to_everybody(std::span<const Row> rows) const noexcept {
+    const std::span<FrameCursor> cursors(this->cursors_, this->receiver_count_);
+    const auto has_room = [](const FrameCursor& cursor) {
+      return static_cast<size_t>(cursor.end - cursor.at) >= sizeof(Row);
+    };
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (std::all_of(cursors.begin(), cursors.end(), has_room)) [[likely]] {
+        for (FrameCursor& cursor : cursors) (void)put_row(cursor, rows[i]);
+        continue;
+      }
+      const Outcome outcome = broadcast_in_ring_slow(this->sender_, &rows[i], sizeof(Row));
       if (outcome != Outcome::done) return {i, outcome};
     }
     return {rows.size(), Outcome::done};
