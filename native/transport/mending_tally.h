@@ -62,6 +62,7 @@ class MendingTally {
     arrived_ = arrived;
     owed_ = owes;
     is_resumed_ = true;
+    quiet_ = 0;  // that is heard; and while there was no connection there was nothing to hear
     judge();
   }
   bool is_stuck() const noexcept { return is_stuck_; }
@@ -86,7 +87,7 @@ class MendingTally {
   uint32_t breaks_ = 0;         // that count, since one of the two has changed
   uint32_t beats_ = 0;          // since the first of them, without those of one that took long
   uint32_t since_break_ = 0;    // beats since the last of them
-  uint32_t quiet_ = 0;          // beats at the end of this connection that heard nothing
+  uint32_t quiet_ = 0;          // beats at the end of this connection, or before it, that heard nothing
   uint32_t heard_ = 0;          // beats of this connection that heard something
   bool is_resumed_ = true;      // the peer has said over this connection how far it is
   bool was_silent_ = false;     // the connection before

@@ -157,6 +157,20 @@ TEST_F(AMendingTally,
   }
 }
 
+// What was not heard while there was no connection is no silence of the next one.
+TEST_F(AMendingTally, is_not_stuck_by_one_silence_and_two_cuts_after_a_link_was_mended_late) {
+  tally_.broke();
+  for (uint32_t i = 0; i < MendingTally::kBeatsPerLimit; ++i) tally_.beat(false);
+  resumes_at(640, true);
+  tally_.broke();
+  resumes_at(1280, true);
+  goes_dark();
+  resumes_at(1280, true);
+  tally_.broke();
+  resumes_at(1280, true);
+  EXPECT_FALSE(tally_.is_stuck());
+}
+
 TEST_F(AMendingTally, is_stuck_by_two_silences_and_a_cut_in_any_order) {
   for (const uint32_t cut : {0, 1, 2}) {
     tally_ = MendingTally();

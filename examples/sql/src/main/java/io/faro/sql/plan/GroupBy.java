@@ -73,13 +73,15 @@ public final class GroupBy extends Aggregate implements Stage {
     };
   }
 
-  /** Groups the rows of {@code input} by at least one column; empty: Faro has not all of the functions. */
+  /** Groups the rows of {@code input} by at least one column; empty: Faro cannot compute all of the functions. */
   static Optional<RelNode> of(RelNode input, ImmutableBitSet groups, List<AggregateCall> calls) {
     List<io.faro.Aggregate> functions = new ArrayList<>();
+    List<RelDataType> types = RowTypes.of(input);
     int column = groups.cardinality();
     for (AggregateCall call : calls) {
       Optional<io.faro.Aggregate> function = function(call, column);
-      if (function.isEmpty()) {
+      boolean isAdded = call.getArgList().stream().map(types::get).allMatch(RowTypes::travels);
+      if (function.isEmpty() || !isAdded) { // a count may be of what cannot travel
         return Optional.empty();
       }
       functions.add(function.get());
@@ -91,7 +93,8 @@ public final class GroupBy extends Aggregate implements Stage {
 
   /** {@code column}: where its argument stands in what is added. */
   private static Optional<io.faro.Aggregate> function(AggregateCall call, int column) {
-    if (call.isDistinct() || call.hasFilter() || call.getArgList().size() > 1) {
+    boolean isOfAllRows = !call.isDistinct() && call.distinctKeys == null && !call.hasFilter();
+    if (!isOfAllRows || call.getArgList().size() > 1) {
       return Optional.empty();
     }
     return switch (call.getAggregation().getKind()) {

@@ -9,6 +9,7 @@ import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.metadata.RelMetadataQuery;
 import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.rel.type.RelDataTypeField;
+import org.apache.calcite.sql.type.SqlTypeName;
 
 /** What rows of a SQL type are on the wire. */
 final class RowTypes {
@@ -27,22 +28,34 @@ final class RowTypes {
    * @throws SqlException if it cannot
    */
   static Column column(RelDataType type) {
-    ColumnType column =
-        switch (type.getSqlTypeName()) {
-          case BOOLEAN -> ColumnType.BOOLEAN;
-          case TINYINT -> ColumnType.BYTE;
-          case SMALLINT -> ColumnType.SHORT;
-          case INTEGER, DATE, TIME -> ColumnType.INT;
-          case BIGINT, TIMESTAMP -> ColumnType.LONG;
-          case REAL -> ColumnType.FLOAT;
-          case FLOAT, DOUBLE -> ColumnType.DOUBLE;
-          case CHAR, VARCHAR -> ColumnType.STRING;
-          case DECIMAL -> null;
-          default -> throw new SqlException("rows with a column of type " + type + " cannot be shuffled", null);
-        };
-    return column == null
-        ? Column.decimal(type.getPrecision(), type.getScale(), type.isNullable())
-        : new Column(column, type.isNullable());
+    if (type.getSqlTypeName() == SqlTypeName.DECIMAL) {
+      return Column.decimal(type.getPrecision(), type.getScale(), type.isNullable());
+    }
+    ColumnType column = onTheWire(type);
+    if (column == null) {
+      throw new SqlException("rows with a column of type " + type + " cannot be shuffled", null);
+    }
+    return new Column(column, type.isNullable());
+  }
+
+  /** Whether a column of this type can travel. */
+  static boolean travels(RelDataType type) {
+    return type.getSqlTypeName() == SqlTypeName.DECIMAL || onTheWire(type) != null;
+  }
+
+  // Of all but decimals; null: it cannot travel.
+  private static ColumnType onTheWire(RelDataType type) {
+    return switch (type.getSqlTypeName()) {
+      case BOOLEAN -> ColumnType.BOOLEAN;
+      case TINYINT -> ColumnType.BYTE;
+      case SMALLINT -> ColumnType.SHORT;
+      case INTEGER, DATE, TIME -> ColumnType.INT;
+      case BIGINT, TIMESTAMP -> ColumnType.LONG;
+      case REAL -> ColumnType.FLOAT;
+      case FLOAT, DOUBLE -> ColumnType.DOUBLE;
+      case CHAR, VARCHAR -> ColumnType.STRING;
+      default -> null;
+    };
   }
 
   /** Bytes that all rows of a node together take on the wire, as the planner believes. */

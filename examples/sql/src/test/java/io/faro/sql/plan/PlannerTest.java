@@ -101,6 +101,7 @@ class PlannerTest {
     assertEquals(0, groupBys("select n_regionkey, count(*) from (select * from nation limit 5) as five group by n_regionkey"));
     assertEquals(0, groupBys("select o_custkey, count(*) filter (where o_shippriority = 1) from orders group by o_custkey"));
     assertEquals(0, groupBys("select o_custkey, single_value(o_clerk) from orders group by o_custkey"));
+    assertEquals(0, groupBys("select o_custkey, count(null) from orders group by o_custkey"), "it cannot travel");
   }
 
   private static long groupBys(String sql) {
@@ -121,10 +122,15 @@ class PlannerTest {
     assertThrowsWith("LogicalMinus", "select n_name from nation except select r_name from region");
     assertThrowsWith("cannot be shuffled", "select array[n_name] from nation");
     assertThrowsWith("no timestamp", "select timestamp('yesterday') from nation");
+    assertThrowsWith(
+        "within-distinct",
+        "select o_custkey, sum(o_totalprice) within distinct (o_clerk) from orders group by o_custkey");
   }
 
   private static void assertThrowsWith(String part, String sql) {
-    SqlException thrown = assertThrows(SqlException.class, () -> plan(sql));
-    assertTrue(thrown.getMessage().contains(part), thrown.getMessage());
+    for (Operators operators : Operators.values()) {
+      SqlException thrown = assertThrows(SqlException.class, () -> plan(sql, NODES, operators));
+      assertTrue(thrown.getMessage().contains(part), thrown.getMessage());
+    }
   }
 }
