@@ -1,6 +1,7 @@
 // What a session shows of its operators: of each that lives what it has done, and of each kind what all have.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -139,6 +140,59 @@ TEST_F(OperatorMetricsTest, a_join_tells_rows_of_both_sides_and_pairs) {
   uint64_t pairs = 0;
   for (uint32_t w = 0; w < kWorkers; ++w) pairs += total(w, OperatorKind::join).rows_out;
   EXPECT_EQ(pairs, 4u * 200) << "of 300 probe rows of a worker 200 have a key below 100";
+}
+
+TEST_F(OperatorMetricsTest, a_join_tells_of_probe_rows_that_were_joined_where_they_were_added) {
+  constexpr uint64_t kKey = 7;
+  const uint32_t owner = partition(FinalizerHash{}(kKey), kWorkers);
+  open();
+  cluster_->run_workers([&](uint32_t w) {
+    auto made = value_of(Joining::make(cluster_->worker(w), {query_, 0}));
+    EXPECT_EQ(made->build(std::vector<uint64_t>(w == owner ? 1 : 0, kKey)).outcome, Outcome::done);
+    EXPECT_EQ(made->finish_build(), Outcome::done);
+    const std::vector<uint64_t> rows(1000, kKey);
+    while (w != owner && made->metrics().probe_rows_kept == 0)
+      ASSERT_EQ(made->probe(rows).outcome, Outcome::done) << made->status().to_string();
+    EXPECT_EQ(made->finish_probe(), Outcome::done);
+    (void)take_all<Joining, Joining::Pair>(*made);
+    const JoinMetrics told = made->metrics();
+    EXPECT_EQ(shown(w)[0].rows_arrived,
+              told.build_rows_received + told.probe_rows_received + told.probe_rows_kept);
+    made.reset();
+    end_query(w);
+  });
+  uint64_t in = 0, arrived = 0;
+  for (uint32_t w = 0; w < kWorkers; ++w) {
+    in += total(w, OperatorKind::join).rows_in;
+    arrived += total(w, OperatorKind::join).rows_arrived;
+  }
+  EXPECT_EQ(in, arrived) << "each row is joined at one worker";
+}
+
+TEST_F(OperatorMetricsTest, a_join_with_hot_keys_holds_memory_for_finding_and_knowing_them) {
+  constexpr uint64_t kLeast = uint64_t{60} << 10, kMost = uint64_t{90} << 10;
+  open();
+  cluster_->run_workers([&](uint32_t w) {
+    std::vector<std::unique_ptr<Joining>> joins;
+    for (const bool hot_keys : {false, true}) {
+      JoinSpec spec{query_, hot_keys ? 4u : 0u};
+      spec.hot_keys = hot_keys;
+      joins.push_back(value_of(Joining::make(cluster_->worker(w), spec)));
+    }
+    for (const auto& join : joins) EXPECT_EQ(join->finish_build(), Outcome::done);
+    std::vector<OperatorMetrics> now = shown(w);
+    std::ranges::sort(now, {}, &OperatorMetrics::stage);
+    ASSERT_EQ(now.size(), 2u);
+    EXPECT_GE(now[1].held_bytes, now[0].held_bytes + kLeast);
+    EXPECT_LE(now[1].held_bytes, now[0].held_bytes + kMost);
+    for (const auto& join : joins) {
+      EXPECT_EQ(join->finish_probe(), Outcome::done);
+      (void)take_all<Joining, Joining::Pair>(*join);
+    }
+    joins.clear();
+    EXPECT_EQ(total(w, OperatorKind::join).held_bytes, 0u);
+    end_query(w);
+  });
 }
 
 TEST_F(OperatorMetricsTest, what_is_spilled_is_counted_by_partition_and_bytes) {

@@ -58,6 +58,12 @@ class CommandOutput : public testing::Test {
          "1", "--json"},
         {"faro-lab", "bench", "kernels"},
         {"faro-lab", "bench", "kernels", "--json"},
+        {"faro-lab", "bench", "operators", "--groups", "10", "--rows", "1000", "--repetitions",
+         "1"},
+        {"faro-lab", "bench", "operators", "--joins", "--keys", "frequent", "--rows", "1000",
+         "--repetitions", "1"},
+        {"faro-lab", "bench", "operators", "--joins", "--keys", "frequent", "--rows", "1000",
+         "--repetitions", "1", "--json"},
         {"faro-lab", "bench", "channel", "--count", "10", "--trips", "10", "--repetitions", "1"},
         {"faro-lab", "bench", "variable-rows", "--rows", "10", "--repetitions", "1"},
         {"faro-lab", "bench", "run-time-width", "--rows", "10", "--repetitions", "1"},
@@ -185,6 +191,11 @@ TEST_F(CommandOutput, is_followed_by_the_exit_code_that_the_page_names) {
         "verbs.module=" + nowhere},
        kMachine,
        "nowhere"},
+      {{"faro-lab", "bench", "operators", "--keys", "even"}, kUsage, "keys = even"},
+      {{"faro-lab", "bench", "operators", "--joins", "--keys", "sorted"}, kUsage, "keys = sorted"},
+      {{"faro-lab", "bench", "operators", "--joins", "--keys", "changing"},
+       kUsage,
+       "keys = changing"},
       {{"faro", "plan", "first", "second", "third"}, kUsage, "first second third"},
       {{"faro", "doctor", "--set", "security.tls=on", "--set", "transport=tcp"},
        kFailed,
@@ -270,6 +281,46 @@ TEST_F(CommandOutput, of_kernels_has_every_loop_that_puts_rows) {
     for (const char* loop : {"to_receivers", "by_key", "with_length"})
       EXPECT_GT(one["put_ns_per_row"][loop], 0) << one;
   }
+}
+
+// Half of all probe rows have one key, and the others are drawn: the owner of that key joins five
+// eighths of them, which is 2.5 times the mean, unless it has sent its build row to all.
+TEST_F(CommandOutput, of_joins_has_every_contestant_verified_and_its_busiest_worker) {
+  const Arguments command = {"faro-lab", "bench", "operators",     "--joins", "--rows", "20000",
+                             "--ratios", "2",     "--repetitions", "1",       "--keys"};
+  const auto contestants_of = [&](const std::string& keys, size_t count) {
+    Arguments words = command;
+    words.insert(words.end(), {keys, "--json"});
+    const CommandResult result = run_line(words);
+    EXPECT_EQ(result.exit_code, kOk) << result.errors;
+    const json report = json::parse(result.output, nullptr, false);
+    EXPECT_EQ(report["keys"], keys);
+    json contestants = report["results"][0]["contestants"];
+    EXPECT_EQ(contestants.size(), count);
+    for (const json& one : contestants) {
+      EXPECT_EQ(one["verified"], true) << one;
+      EXPECT_EQ(one["count"], 40'000) << one;
+      EXPECT_EQ(one["checksum"], one["expected_checksum"]) << one;
+      EXPECT_GE(one["most_rows_times_mean"], 1) << one;
+    }
+    return contestants;
+  };
+  const json uniform = contestants_of("uniform", 3);
+  EXPECT_LT(uniform[0]["most_rows_times_mean"], 1.1);
+  EXPECT_EQ(uniform[2]["name"], "by hand");
+  EXPECT_EQ(uniform[2]["most_rows_times_mean"], 4);
+  (void)contestants_of("zipf", 4);
+  const json frequent = contestants_of("frequent", 4);
+  EXPECT_EQ(frequent[0]["name"], "radix join");
+  EXPECT_EQ(frequent[1]["name"], "without lists");
+  EXPECT_NEAR(frequent[1]["most_rows_times_mean"].get<double>(), 2.5, 0.1);
+  Arguments words = command;
+  words.emplace_back("frequent");
+  const CommandResult table = run_line(words);
+  EXPECT_EQ(table.exit_code, kOk) << table.errors;
+  EXPECT_TRUE(contains(table.output, "keys of probe rows frequent")) << table.output;
+  EXPECT_TRUE(contains(table.output, "without lists")) << table.output;
+  EXPECT_TRUE(contains(table.output, "(4.00)")) << "by hand:\n" << table.output;
 }
 
 TEST_F(CommandOutput, in_json_is_json_whatever_the_settings_are) {

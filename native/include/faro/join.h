@@ -61,7 +61,7 @@ struct JoinSpec {
 struct JoinMetrics {
   uint64_t build_rows = 0;           ///< added here
   uint64_t probe_rows = 0;           ///< added here
-  uint64_t build_rows_received = 0;  ///< from all senders; or kept here
+  uint64_t build_rows_received = 0;  ///< from all senders; with JoinInput::here, its own
   uint64_t probe_rows_received = 0;
   uint64_t hot_keys = 0;          ///< of this worker, whose build rows it has sent to all
   uint64_t lists_held = 0;        ///< of other workers' hot keys, whose build rows came here
@@ -132,6 +132,7 @@ template <typename What>
 class RadixJoin {
  private:
   using Joined = detail::PartitionJoin<What>;
+  using ListSender = detail::ListSender<What>;
 
  public:
   using Build = typename What::Build;
@@ -150,14 +151,16 @@ class RadixJoin {
     if (part_ == nullptr) return;
     if (!has_stopped_ && !has_ended_) part_->leave("join");
     if (join_) part_->publish();
+    if (held_) part_->give(ListSender::bytes());
   }
   RadixJoin(const RadixJoin&) = delete;
   RadixJoin& operator=(const RadixJoin&) = delete;
 
   /// What one takes of operator.memory_bytes from its beginning to its end: 1 MiB, or what a small
-  /// table and one block per partition take if that is more.
+  /// table, one block per partition and the keys of lists take if that is more.
   static constexpr uint64_t reserve_bytes() noexcept {
-    return std::max(detail::OperatorPart::kLeastReserve, Joined::least_bytes());
+    return std::max(detail::OperatorPart::kLeastReserve,
+                    Joined::least_bytes() + ListSender::bytes());
   }
 
   /// Opens its stages, and takes reserve_bytes() of operator.memory_bytes. Blocks: never. Errors:
@@ -359,7 +362,7 @@ class RadixJoin {
       const JoinMetrics now = metrics();
       counts.rows_in = now.build_rows + now.probe_rows;
       counts.rows_out = now.pairs;
-      counts.rows_arrived = now.build_rows_received + now.probe_rows_received;
+      counts.rows_arrived = now.build_rows_received + now.probe_rows_received + now.probe_rows_kept;
       counts.partitions_split = now.partitions_split;
       counts.passes = now.passes;
     });
@@ -396,7 +399,7 @@ class RadixJoin {
     // Everybody has the build rows of every key: a list would double them.
     if (spec.build_input == JoinInput::everywhere) return;
     const bool is_alone = probe_.sends && sender->receiver_count() == 1;
-    if (is_alone) return;
+    if (is_alone || !part_->try_take(ListSender::bytes())) return;
     holds_lists_ = probe_.sends;
     held_ = std::make_unique<Lists>(*part_, what_);
     list_sender_.emplace(*part_, what_, *held_, *sender);
@@ -621,7 +624,7 @@ class RadixJoin {
   std::unique_ptr<detail::OperatorPart> part_;
   std::optional<Joined> join_;
   std::unique_ptr<Lists> held_;  // null, and so is the next one: there are no lists
-  std::optional<detail::ListSender<What>> list_sender_;
+  std::optional<ListSender> list_sender_;
   bool holds_lists_ = false;  // those of others
   Side<kBuild, Build> build_;
   Side<kProbe, Probe> probe_;

@@ -14,13 +14,19 @@
 #include "faro/shuffle.h"
 #include "lab/bench/node_life.h"
 #include "lab/bench/two_stage_job.h"
+#include "lab/bench/zipf.h"
 
 namespace faro::bench {
 namespace {
 
-constexpr JoinContestant kContestants[] = {JoinContestant::radix_join, JoinContestant::materialised,
-                                           JoinContestant::by_hand};
-constexpr const char* kNames[] = {"radix join", "materialised", "by hand"};
+constexpr const char* kNames[] = {"radix join", "without lists", "materialised", "by hand"};
+
+std::vector<JoinContestant> contestants_of(const JoinJob& job) {
+  if (job.shape == KeyShape::uniform)
+    return {JoinContestant::radix_join, JoinContestant::materialised, JoinContestant::by_hand};
+  return {JoinContestant::radix_join, JoinContestant::without_lists, JoinContestant::materialised,
+          JoinContestant::by_hand};
+}
 
 struct Row {
   uint32_t key;
@@ -40,9 +46,15 @@ uint32_t key_of(uint64_t number) noexcept { return static_cast<uint32_t>(number 
 Row build_row(uint64_t number) noexcept {
   return {key_of(number), static_cast<uint32_t>(number % 1000)};
 }
-Row probe_row(const JoinJob& job, uint64_t number) noexcept {
+/// The build row that a probe row meets.
+uint64_t partner(const JoinJob& job, uint64_t number) noexcept {
   const uint64_t drawn = FinalizerHash{}(number + 1);
-  return {key_of(drawn % job.build_rows), static_cast<uint32_t>(number % 1000)};
+  if (job.shape == KeyShape::zipf) return zipf(unit_interval(drawn), job.build_rows, job.exponent);
+  const bool is_frequent = job.shape == KeyShape::frequent && drawn >> 63 != 0;
+  return is_frequent ? 0 : drawn % job.build_rows;
+}
+Row probe_row(const JoinJob& job, uint64_t number) noexcept {
+  return {key_of(partner(job, number)), static_cast<uint32_t>(number % 1000)};
 }
 uint64_t weight(const Row& build, const Row& probe) noexcept {
   return (build.key + 1ULL) * (uint64_t{build.value} + 2 * uint64_t{probe.value} + 1);
@@ -50,8 +62,7 @@ uint64_t weight(const Row& build, const Row& probe) noexcept {
 workload::Totals expected_totals(const JoinJob& job) {
   workload::Totals totals;
   for (uint64_t number = 0; number < job.probe_rows; ++number) {
-    const uint64_t drawn = FinalizerHash{}(number + 1);
-    totals.checksum += weight(build_row(drawn % job.build_rows), probe_row(job, number));
+    totals.checksum += weight(build_row(partner(job, number)), probe_row(job, number));
     ++totals.count;
   }
   return totals;
@@ -135,7 +146,7 @@ class HandJoin {
 class JoinWorker final : public RoundWorker {
  public:
   JoinWorker(const JoinJob& job, Worker& worker, std::atomic<uint64_t>& progress)
-      : job_(job), worker_(worker), progress_(progress) {
+      : job_(job), contestants_(contestants_of(job)), worker_(worker), progress_(progress) {
     const uint32_t own = worker.number(), count = job.worker_count();
     const auto make_probe = [&](uint64_t number) { return probe_row(job, number); };
     build_ = rows_of(job.build_rows, own, count, build_row);
@@ -147,9 +158,11 @@ class JoinWorker final : public RoundWorker {
 
   Status run(const QueryId& query) override {
     totals_ = {};
-    switch (kContestants[round_++ % std::size(kContestants)]) {
+    const JoinContestant contestant = contestants_[round_++ % contestants_.size()];
+    switch (contestant) {
       case JoinContestant::radix_join:
-        FARO_RETURN_IF_ERROR(run_radix_join(query));
+      case JoinContestant::without_lists:
+        FARO_RETURN_IF_ERROR(run_radix_join(query, contestant == JoinContestant::radix_join));
         break;
       case JoinContestant::materialised:
         FARO_RETURN_IF_ERROR(run_materialised(query));
@@ -185,8 +198,10 @@ class JoinWorker final : public RoundWorker {
     return outcome;
   }
 
-  Status run_radix_join(const QueryId& query) {
-    FARO_ASSIGN_OR_RETURN(const std::unique_ptr<Join> join, Join::make(worker_, {query, 0}));
+  Status run_radix_join(const QueryId& query, bool hot_keys) {
+    JoinSpec spec{query};
+    spec.hot_keys = hot_keys;
+    FARO_ASSIGN_OR_RETURN(const std::unique_ptr<Join> join, Join::make(worker_, spec));
     const auto build = [&](std::span<const Row> rows) { return join->build(rows).outcome; };
     const auto probe = [&](std::span<const Row> rows) {
       const Outcome outcome = join->probe(rows).outcome;
@@ -238,6 +253,7 @@ class JoinWorker final : public RoundWorker {
   }
 
   const JoinJob job_;
+  const std::vector<JoinContestant> contestants_;
   Worker& worker_;
   std::atomic<uint64_t>& progress_;
   std::vector<Row> build_, probe_;
@@ -253,6 +269,11 @@ Status JoinJob::validate() const {
   constexpr uint64_t kMostKeys = uint64_t{1} << 32;
   if (build_rows == 0 || build_rows > kMostKeys)
     return base::error(Code::invalid_argument, "rows = {}: must be 1 … {}", build_rows, kMostKeys);
+  if (shape == KeyShape::sorted || shape == KeyShape::changing) {
+    return base::error(Code::invalid_argument,
+                       "keys = {}: those of a join must be uniform, zipf or frequent",
+                       name_of(shape));
+  }
   return Status::Ok();
 }
 
@@ -262,10 +283,11 @@ const char* name_of(JoinContestant contestant) noexcept {
 
 Result<std::vector<JoinFigures>> run_join(const JoinJob& job, const FaroOptions& faro) {
   FARO_RETURN_IF_ERROR(job.validate());
-  constexpr auto kCount = static_cast<uint32_t>(std::size(kContestants));
+  const std::vector<JoinContestant> contestants = contestants_of(job);
+  const auto count = static_cast<uint32_t>(contestants.size());
   RunOptions options;
-  options.warmup_rounds = kCount;
-  options.timed_rounds = kCount * job.rounds;
+  options.warmup_rounds = count;
+  options.timed_rounds = count * job.rounds;
   const uint64_t rows = job.build_rows + job.probe_rows;
   FARO_ASSIGN_OR_RETURN(
       const FaroRun run,
@@ -277,9 +299,9 @@ Result<std::vector<JoinFigures>> run_join(const JoinJob& job, const FaroOptions&
                    }},
                   faro, options));
   std::vector<JoinFigures> all;
-  for (uint32_t i = 0; i < kCount; ++i) {
-    JoinFigures figures{kContestants[i], {}, {}};
-    for (size_t round = i; round < run.rounds.size(); round += kCount)
+  for (uint32_t i = 0; i < count; ++i) {
+    JoinFigures figures{contestants[i], {}, {}};
+    for (size_t round = i; round < run.rounds.size(); round += count)
       figures.rounds.push_back(run.rounds[round]);
     figures.median = median_of(figures.rounds);
     all.push_back(std::move(figures));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "faro/shuffle.h"
 #include "lab/bench/node_life.h"
 #include "lab/bench/two_stage_job.h"
+#include "lab/bench/zipf.h"
 
 namespace faro::bench {
 namespace {
@@ -55,7 +55,7 @@ class Rows {
       case KeyShape::uniform:
         return drawn % job_.groups;
       case KeyShape::zipf:
-        return zipf(static_cast<double>(drawn >> 11) * 0x1p-53);
+        return zipf(unit_interval(drawn), job_.groups, job_.exponent);
       case KeyShape::frequent:
         return drawn >> 63 != 0 ? 0 : (drawn >> 20) % job_.groups;
       case KeyShape::sorted:
@@ -65,15 +65,6 @@ class Rows {
                                                       : drawn % kGroupsAfterChange;
     }
     return 0;
-  }
-  /// The continuous distribution with that density, cut to integers.
-  uint64_t zipf(double uniform) const noexcept {
-    const auto groups = static_cast<double>(job_.groups);
-    const double rest = 1 - job_.exponent;
-    const double drawn = std::abs(rest) < 1e-9
-                             ? std::pow(groups, uniform)
-                             : std::pow((std::pow(groups, rest) - 1) * uniform + 1, 1 / rest);
-    return std::min(static_cast<uint64_t>(drawn), job_.groups) - 1;
   }
 
   const AggregationJob job_;
@@ -246,6 +237,8 @@ Result<KeyShape> parse_key_shape(std::string_view name) {
     return static_cast<KeyShape>(std::distance(std::begin(kShapeNames), found));
   return base::error(Code::invalid_argument, "keys = {}: must be one of {}", name, kKeyShapes);
 }
+
+const char* name_of(KeyShape shape) noexcept { return kShapeNames[static_cast<size_t>(shape)]; }
 
 Status AggregationJob::validate() const {
   FARO_RETURN_IF_ERROR((TwoStageJob{process_count, workers_per_process, 0}.validate()));

@@ -22,6 +22,7 @@ enum class KeyShape : uint8_t {
 };
 /// Errors: invalid_argument names the text and the accepted names.
 Result<KeyShape> parse_key_shape(std::string_view name);
+const char* name_of(KeyShape shape) noexcept;
 inline constexpr const char* kKeyShapes = "uniform, zipf, frequent, sorted, changing";
 
 struct AggregationJob {

@@ -51,6 +51,10 @@ class ListSender {
   ListSender(const ListSender&) = delete;
   ListSender& operator=(const ListSender&) = delete;
 
+  /// What it takes beside rows, together with the lists of its worker.
+  static constexpr uint64_t bytes() noexcept {
+    return sizeof(ListSender) + sizeof(Lists) + Lists::bytes_of_keys();
+  }
   /// Keys whose build rows were sent.
   uint64_t keys() const noexcept { return keys_; }
 

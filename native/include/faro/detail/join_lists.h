@@ -59,6 +59,10 @@ class HeldLists {
   HeldLists(const HeldLists&) = delete;
   HeldLists& operator=(const HeldLists&) = delete;
 
+  /// What it takes beside itself and rows.
+  static constexpr uint64_t bytes_of_keys() noexcept {
+    return kMostKeys * (sizeof(List) + sizeof(uint16_t));
+  }
   /// Keys whose probe rows are joined here.
   uint64_t adopted() const noexcept { return adopted_; }
   /// Lists for which there was no memory.
