@@ -280,8 +280,12 @@ jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   faro_session_metrics metrics{};
   metrics.size = sizeof metrics;
   ToldOfSession session;
-  all.values.push_back(result(faro_session_read_metrics(state->handle.get(), &metrics, append_link,
-                                                        append_lane, &session)));
+  faro_code read =
+      faro_session_read_metrics(state->handle.get(), &metrics, append_link, append_lane, &session);
+  std::array<ToldOfEach, 2> operators;
+  if (read == FARO_CODE_OK)
+    read = faro_session_read_operators(state->handle.get(), append_operator, &operators);
+  all.values.push_back(result(read));
   all.values.push_back(static_cast<jlong>(state->workers.size()));
   for (const WorkerState& worker : state->workers) {
     faro_worker_metrics counted{};
@@ -292,8 +296,6 @@ jobjectArray snapshot(JNIEnv* env, jclass, jlong handle) {
   }
   session.links.append_to(all);
   session.lanes.append_to(all);
-  std::array<ToldOfEach, 2> operators;
-  (void)faro_session_read_operators(state->handle.get(), append_operator, &operators);
   for (const ToldOfEach& each : operators) each.append_to(all);
   append_values(all.values, metrics);
   return told(env, all);

@@ -37,7 +37,7 @@ struct ExplainedQuery {
   std::vector<uint32_t> nodes;  ///< of this host that know it
   bool failed = false;
   std::vector<ExplainedWait> waits;
-  std::vector<ExplainedOperator> operators;  ///< of this host, by node, worker and stage
+  std::vector<ExplainedOperator> operators;  ///< of this host, by node and worker
   std::vector<Cause> causes;                 ///< the one that most wait for first
 };
 

@@ -44,7 +44,8 @@ NodeFrame* packable_before(const NodeStream& stream, const NodeFrame& frame) noe
 
 uint64_t room_for(const NodeStream& stream, const NodeFrame& frame) noexcept {
   if (!is_packable(stream, frame)) return 0;
-  const bool follows = frame.before != nullptr && !frame.before->is_in_ring();
+  const bool follows =
+      frame.before != nullptr && !frame.before->is_in_ring() && frame.before->has_rows();
   return room_to_pack(follows ? frame.before->moved.stored.room : 0, frame.view.payload_bytes());
 }
 
