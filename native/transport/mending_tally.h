@@ -83,13 +83,13 @@ class MendingTally {
 
   uint64_t delivered_ = 0;
   uint64_t arrived_ = 0;
-  bool owed_ = false;           // when the peer said it last there was more for it
-  uint32_t breaks_ = 0;         // that count, since one of the two has changed
-  uint32_t beats_ = 0;          // since the first of them, without those of one that took long
-  uint32_t since_break_ = 0;    // beats since the last of them
-  uint32_t quiet_ = 0;          // beats at the end of this connection, or before it, that heard nothing
-  uint32_t heard_ = 0;          // beats of this connection that heard something
-  bool is_resumed_ = true;      // the peer has said over this connection how far it is
+  bool owed_ = false;         // when the peer said it last there was more for it
+  uint32_t breaks_ = 0;       // that count, since one of the two has changed
+  uint32_t beats_ = 0;        // since the first of them, without those of one that took long
+  uint32_t since_break_ = 0;  // beats since the last of them
+  uint32_t quiet_ = 0;      // beats at the end of this connection, or before it, that heard nothing
+  uint32_t heard_ = 0;      // beats of this connection that heard something
+  bool is_resumed_ = true;  // the peer has said over this connection how far it is
   bool was_silent_ = false;     // the connection before
   bool is_one_spared_ = false;  // of `beats_`
   bool is_stuck_ = false;

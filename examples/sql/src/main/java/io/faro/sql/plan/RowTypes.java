@@ -43,7 +43,7 @@ final class RowTypes {
     return type.getSqlTypeName() == SqlTypeName.DECIMAL || onTheWire(type) != null;
   }
 
-  // Of all but decimals; null: it cannot travel.
+  // For all but decimals; null: it cannot travel.
   private static ColumnType onTheWire(RelDataType type) {
     return switch (type.getSqlTypeName()) {
       case BOOLEAN -> ColumnType.BOOLEAN;
